@@ -87,6 +87,7 @@ impl Alteration {
             rset: self.rset.as_deref().map(rset).transpose()?,
             duration_s: self.duration_s,
             when: self.when.as_deref().map(when).transpose()?,
+            ..Change::default()
         })
     }
 }
@@ -158,6 +159,7 @@ mod tests {
             rset: Some(wish.rset),
             duration_s: Some(9),
             when: Some(When::After { start_s: 3 }),
+            ..Change::default()
         };
         assert_eq!(Alteration::from(&change).into_change(), Ok(change));
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Requests that follow others, by how those end (Keller, 2).
 
+use std::collections::HashSet;
+
 use crate::ledger::{After, Outcome, State};
 use pbs_cluster_planner::RequestId;
 
@@ -51,6 +53,26 @@ impl<E: Engine> Manager<E> {
             }
         }
         Ok(open)
+    }
+
+    /// All that follow a request, directly or by others; those that follow another come before it.
+    pub(crate) fn all_followers(&self, id: RequestId) -> Vec<RequestId> {
+        let (mut seen, mut all) = (HashSet::from([id]), Vec::new());
+        let of = |id| self.planner.followers(id).collect::<Vec<_>>();
+        let mut path = vec![(id, of(id))];
+        while let Some((id, followers)) = path.last_mut() {
+            match followers.pop() {
+                Some(next) if seen.insert(next) => path.push((next, of(next))),
+                Some(_) => {}
+                None => {
+                    all.push(*id);
+                    path.pop();
+                }
+            }
+        }
+        // Itself comes last.
+        all.pop();
+        all
     }
 
     /// A request is over, that way: who followed it starts, or never will. Those are

@@ -8,7 +8,7 @@ use pbs_site::{format_time, Privilege, Promise};
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::ledger::Phase;
+use crate::ledger::{Phase, Row};
 use crate::manager::Manager;
 use crate::outcome::KILLED;
 use crate::phases::run_end_s;
@@ -143,10 +143,35 @@ impl<E: Engine> Manager<E> {
     ///
     /// [`Error::NoRequest`], and [`Error::Wrong`] for a request whose nodes are being cleaned.
     pub fn decline(&mut self, id: RequestId, why: &str) -> Result<(), Error> {
-        self.send_back(id, why)?;
+        self.check_unfinished(id)?;
+        self.not_started(id, why);
         self.finish(id, why);
         self.settle();
         self.commit()
+    }
+
+    /// Takes all requests out of the plan that follow one, directly or by others, and returns them
+    /// as they were: they have to wait until that one is planned again. Its end would let them go, or
+    /// end them. A follower that has begun goes on.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says.
+    pub fn decline_followers(&mut self, id: RequestId) -> Result<Vec<Row>, Error> {
+        let followers = self.all_followers(id);
+        let rows = followers.into_iter().filter_map(|id| self.row(id));
+        let runs = |row: &Row| matches!(self.planner.state(row.id), Some(State::Running { .. }));
+        let rows: Vec<Row> = rows.filter(|row| !runs(row)).collect();
+        if rows.is_empty() {
+            return Ok(rows);
+        }
+        let why = format!("request {id}, which it follows, has no place in the plan now");
+        for row in &rows {
+            self.finish(row.id, &why);
+        }
+        self.settle();
+        self.commit()?;
+        Ok(rows)
     }
 
     /// Plans a request anew that has its nodes and does not run yet; others are left alone.
@@ -155,14 +180,19 @@ impl<E: Engine> Manager<E> {
     ///
     /// [`Error::NoRequest`], and [`Error::Wrong`] for a request that is over but for its nodes.
     pub fn send_back(&mut self, id: RequestId, why: &str) -> Result<(), Error> {
+        self.check_unfinished(id)?;
+        self.not_started(id, why);
+        self.commit()
+    }
+
+    fn check_unfinished(&self, id: RequestId) -> Result<(), Error> {
         let row = self.open_row(id).ok_or(Error::NoRequest(id))?;
         if row.phase == Some(Phase::Releasing) {
             return Err(Error::Wrong(format!(
                 "request {id} is over, and its nodes are being cleaned; wait until they are free"
             )));
         }
-        self.not_started(id, why);
-        self.commit()
+        Ok(())
     }
 
     /// Plans a request that has not started as something else, or leaves it as it is
@@ -193,6 +223,7 @@ impl<E: Engine> Manager<E> {
         }
         request.duration_s = change.duration_s.unwrap_or(request.duration_s);
         request.when = change.when.unwrap_or(request.when);
+        request.throttle = change.throttle.clone().or(request.throttle);
         if lacks_deadline(request.promise, request.when) {
             return Err(Error::Wrong(NO_DEADLINE.into()));
         }

@@ -118,4 +118,7 @@ pub struct Change {
     pub duration_s: Option<u64>,
     /// Desired time.
     pub when: Option<When>,
+    /// Its set with others, and how many of them may run beside each other. A limit is valid for
+    /// the whole set as soon as one of its requests has it.
+    pub throttle: Option<Throttle>,
 }

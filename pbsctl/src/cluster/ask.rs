@@ -124,6 +124,7 @@ pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Fai
         rset: options.res.clone(),
         duration_s: options.duration_s,
         when: options.when.when(&cluster)?,
+        ..Change::default()
     };
     if change == Change::default() {
         let what = "nothing to change is given; add --res, -t, --deadline or another option";

@@ -219,7 +219,12 @@ fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
             ..Demands::default()
         },
         foreign: foreign.into_iter().flatten().next(),
-        refused: NEVER.contains(&reason).then(|| reason.into()),
+        reason: match reason {
+            "None" | "(null)" => String::new(),
+            _ => reason.into(),
+        },
+        is_refused: NEVER.contains(&reason),
+        is_unclear: false,
     })
 }
 
@@ -525,8 +530,10 @@ mod tests {
         assert!(job(&[(21, "ib|big")]).foreign.unwrap().contains("features of nodes (ib|big)"));
         assert_eq!(job(&[(22, "matlab:2")]).demands.licenses, [("matlab".into(), 2)]);
         assert!(job(&[(22, "matlab|ansys")]).foreign.unwrap().contains("licences"));
-        assert_eq!(job(&[(18, "BadConstraints")]).refused.unwrap(), "BadConstraints");
-        assert_eq!(job(&[(18, "Resources")]).refused, None);
+        let of = |reason| job(&[(18, reason)]);
+        let refused = of("BadConstraints");
+        assert!(refused.is_refused && refused.reason == "BadConstraints");
+        assert!(!of("Resources").is_refused && of("None").reason.is_empty());
         assert!(job(&[(25, "100M")]).foreign.unwrap().contains("temporary files"));
     }
 

@@ -13,6 +13,7 @@
 mod columns;
 pub mod conf;
 mod demands;
+mod details;
 mod events;
 mod pipe;
 mod ran;
@@ -20,7 +21,7 @@ mod serve;
 mod slurm;
 pub mod steer;
 
-pub use columns::{jobs_of, Mark};
+pub use columns::{jobs_of, Ends, Mark};
 pub use demands::{Demands, Gres, Per};
 pub use events::Hints;
 pub use pipe::{Answer, Pipe};

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::steer::{
     Controller, Event, Fault, JobSeen, JobState, Key, NodeSeen, Revoked, Unread, World,
 };
 
 use crate::columns::{extras_of, jobs_of, node_format, nodes_of, Extra, Mark, EXTRA, UNSHOWN};
+use crate::details::{details_of, Book, Details, Of};
 use crate::events::Hints;
 use crate::pipe::{Answer, Pipe};
 
@@ -39,10 +40,9 @@ pub struct Slurm {
     hints: Hints,
     /// Facts about jobs besides their columns, by the jobs and their requests.
     extras: HashMap<Key, (Asked, Extra)>,
-    /// Limits of arrays, by their numbers.
-    throttles: HashMap<u32, u64>,
-    /// Whether jobs may have no more nodes than they were given at their submission.
-    are_limited: HashMap<Key, bool>,
+    /// Limits of arrays, and whether jobs may have no more nodes than they were given at their
+    /// submission.
+    details: Book,
     /// Cores and memory as users gave them, of jobs that wait.
     own: HashMap<Key, Own>,
 }
@@ -61,14 +61,6 @@ struct Own {
     shown: Option<Sizes>,
 }
 
-/// Parts of a job that only `scontrol show job` prints.
-struct Details {
-    /// Greatest number of elements of its array that run at the same time; 0: no limit.
-    throttle: u64,
-    /// Whether its user gave a greatest number of nodes.
-    is_limited: bool,
-}
-
 /// Values that decide whether these facts must be looked up again.
 type Asked = (u64, u64, u64, crate::steer::Memory);
 
@@ -84,8 +76,7 @@ impl Slurm {
             pipe: Pipe::new("scontrol", options.patience),
             hints: Hints::open(&options.events)?,
             extras: HashMap::new(),
-            throttles: HashMap::new(),
-            are_limited: HashMap::new(),
+            details: Book::default(),
             own: HashMap::new(),
         })
     }
@@ -157,24 +148,21 @@ impl Slurm {
 
     /// Adds the limits of arrays. An array without a readable limit is not planned.
     fn add_throttles(&mut self, jobs: &mut [JobSeen]) {
-        let mut kept = HashMap::new();
-        let waits = |job: &&mut JobSeen| matches!(job.state, JobState::Pending(_));
-        for job in jobs.iter_mut().filter(waits).filter(|job| job.key.index.is_some()) {
-            let number = job.key.job;
-            let known = kept.get(&number).copied().or_else(|| self.throttles.get(&number).copied());
-            let throttle = known.or_else(|| details(job.key).map(|of| of.throttle));
-            match throttle {
-                Some(throttle) => {
-                    kept.insert(number, throttle);
-                    job.demands.throttle = throttle;
-                }
-                None => {
+        let waits = |job: &JobSeen| matches!(job.state, JobState::Pending(_));
+        let is_of = |job: &JobSeen| waits(job) && job.key.index.is_some();
+        let of = |job: &JobSeen| Of::Array(job.key.job);
+        let wanted = jobs.iter().filter(|job| is_of(job)).map(|job| (of(job), job));
+        self.details.look_up(wanted, Instant::now(), &mut details);
+        for job in jobs.iter_mut().filter(|job| is_of(job)) {
+            match self.details.get(of(job)) {
+                Some(Some(of)) => job.demands.throttle = of.throttle,
+                Some(None) => {
                     let what = "an array whose limit scontrol show job does not show";
                     job.foreign.get_or_insert_with(|| what.into());
                 }
+                None => job.is_unclear = true,
             }
         }
-        self.throttles = kept;
     }
 
     /// Restores cores and memory as users gave them, where a commitment has changed what Slurm shows.
@@ -199,21 +187,27 @@ impl Slurm {
 
     /// Takes as many nodes for each job as its tasks need, if it may have them.
     fn lay_out(&mut self, jobs: &mut [JobSeen], nodes: &[NodeSeen]) {
-        let mut kept = HashMap::new();
-        for job in jobs {
+        // Nodes that they were given, of those whose tasks need more.
+        let mut given = HashMap::new();
+        for job in jobs.iter_mut() {
             let before = job.nodes_wanted;
             job.lay_out(nodes);
             // Slurm shows its own estimate of a greatest number that nobody gave.
             let most = job.max_nodes.filter(|&most| most > 0).unwrap_or(before);
-            if job.nodes_wanted <= most || !job.required.is_empty() {
+            if job.nodes_wanted > most && job.required.is_empty() {
+                given.insert(job.key, (before, most));
+            }
+        }
+        let needs_more = |job: &&JobSeen| given.contains_key(&job.key);
+        let wanted = jobs.iter().filter(needs_more).map(|job| (Of::Job(job.key), job));
+        self.details.look_up(wanted, Instant::now(), &mut details);
+        for job in jobs {
+            let Some(&(before, most)) = given.get(&job.key) else {
                 continue;
-            }
-            let known = self.are_limited.get(&job.key).copied();
-            let is_limited = known.or_else(|| details(job.key).map(|of| of.is_limited));
-            if let Some(is_limited) = is_limited {
-                kept.insert(job.key, is_limited);
-            }
-            if is_limited != Some(false) {
+            };
+            let details = self.details.get(Of::Job(job.key));
+            job.is_unclear |= details.is_none();
+            if details.flatten().is_none_or(|of| of.is_limited) {
                 let what = format!(
                     "more tasks than its greatest number of nodes ({most}) has room for (write \
                      --nodes={} or fewer tasks; otherwise it)",
@@ -223,7 +217,6 @@ impl Slurm {
                 job.nodes_wanted = before.min(most);
             }
         }
-        self.are_limited = kept;
     }
 }
 
@@ -244,24 +237,9 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Fault> {
     }
 }
 
-/// Reads what only `scontrol show job` prints; `None`: it can't be read now.
-fn details(job: Key) -> Option<Details> {
-    details_of(&run("scontrol", &["show", "job", &job.name()]).ok()?)
-}
-
-/// Reads the first job in what `scontrol show job` has printed.
-fn details_of(text: &str) -> Option<Details> {
-    // A text of a user is never the first word of a line: these have no line ends.
-    let nodes = text.lines().find_map(|line| line.trim_start().strip_prefix("NumNodes="))?;
-    let nodes = nodes.split(' ').next()?;
-    let first = text.lines().next()?;
-    // Its name comes last in its line.
-    let words = first.split(" JobName=").next()?.split(' ');
-    let throttle = words.into_iter().find_map(|word| word.strip_prefix("ArrayTaskThrottle="));
-    Some(Details {
-        throttle: throttle.map_or(Some(0), |of| of.parse().ok())?,
-        is_limited: nodes.contains('-'),
-    })
+/// Asks for what only `scontrol show job` prints; `None`: it can't be read.
+fn details(job: Key) -> Result<Option<Details>, Fault> {
+    Ok(details_of(&run("scontrol", &["show", "job", &job.name()])?))
 }
 
 /// Command that sets the time limit of a job.
@@ -326,8 +304,7 @@ impl Controller for Slurm {
     fn snapshot(&mut self) -> Result<World, Fault> {
         // Columns don't say all that a user may have changed.
         for number in std::mem::take(&mut self.hints.altered) {
-            self.throttles.clear();
-            self.are_limited.clear();
+            self.details.altered(number);
             let known = self.extras.len();
             self.extras.retain(|key, _| key.job != number);
             if self.extras.len() == known {
@@ -343,6 +320,7 @@ impl Controller for Slurm {
         let nodes = nodes_of(&text).map_err(Fault::Unreachable)?;
         self.lay_out(&mut jobs, &nodes);
         need_types(&mut jobs, &nodes);
+        self.details.forget();
         Ok(World::new(jobs, nodes).with_unread(unread))
     }
 
@@ -418,13 +396,17 @@ impl Controller for Slurm {
     }
 
     fn events(&mut self) -> Vec<Event> {
-        self.hints.take()
+        let events = self.hints.take();
+        if events.contains(&Event::Resync) {
+            self.details.all_altered();
+        }
+        events
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{commitment, details_of, quoted};
+    use super::{commitment, quoted};
     use crate::steer::Key;
 
     #[test]
@@ -443,20 +425,6 @@ mod tests {
             ]
         );
         assert_eq!(commitment(job, &nodes, None, None, None).len(), 2);
-    }
-
-    #[test]
-    fn details_are_those_of_slurm_and_not_of_a_text() {
-        let text =
-            "JobId=38 ArrayJobId=1 ArrayTaskId=6 ArrayTaskThrottle=2 JobName=a JobName=b\n   \
-                    UserId=games(5)\n   NumNodes=2-4 NumCPUs=1\n   Comment=NumNodes=1\n";
-        let of = details_of(text).unwrap();
-        assert!(of.is_limited && of.throttle == 2);
-        let text = "JobId=38 JobName=a ArrayTaskThrottle=2\n   NumNodes=2 NumCPUs=1\n";
-        let of = details_of(text).unwrap();
-        assert!(!of.is_limited && of.throttle == 0);
-        assert!(details_of("JobId=38 ArrayTaskThrottle=x JobName=a\n   NumNodes=2\n").is_none());
-        assert!(details_of("").is_none());
     }
 
     #[test]

@@ -43,6 +43,11 @@ fn starts(lab: &mut Lab, keys: &[Key]) -> Vec<u64> {
     keys.iter().map(|&key| lab.row(key).start_s.unwrap()).collect()
 }
 
+/// The outcome of the last request of a job.
+fn last_outcome(lab: &mut Lab, key: Key) -> String {
+    lab.rows(key).pop().unwrap().outcome.unwrap()
+}
+
 fn running(lab: &Lab, keys: &[Key]) -> usize {
     let runs = |key: &&Key| lab.state(**key) == JobState::Running;
     keys.iter().filter(runs).count()
@@ -81,8 +86,109 @@ fn at_most_so_many_elements_of_an_array_run_at_the_same_time() {
     }
     assert_eq!(most, 3);
     for &key in &array {
-        assert_eq!(lab.rows(key).pop().unwrap().outcome.unwrap(), "completed");
+        assert_eq!(last_outcome(&mut lab, key), "completed");
     }
+}
+
+/// An array of which many elements run gets a limit, and then a lower one: those that run count, and
+/// no element is let go that Slurm would not start. Who follows an element waits for its end.
+#[test]
+fn elements_that_run_count_for_a_limit_that_comes_later() {
+    let mut lab = Lab::new("later-throttle");
+    // It leaves half of the cores early.
+    let other = lab.slurm.submit(3, 2, 4, 60, 6);
+    lab.seconds(2);
+    let array = lab.slurm.submit_array(1, 12, 40, 0);
+    lab.seconds(2);
+    assert_eq!(running(&lab, &array), 4);
+    let waits = array[11];
+    let follower = lab.slurm.submit(2, 1, 1, 60, 5);
+    lab.slurm.alter(follower, |job| job.after = "afterany:1_11(unfulfilled)".into());
+    lab.turn();
+    let id = lab.row(waits).id;
+    let place = lab.row(follower).id;
+    let commits = lab.slurm.commits.len();
+    for most in [4, 2] {
+        for &key in &array {
+            lab.slurm.alter(key, |job| job.demands.throttle = most);
+        }
+        lab.seconds(10);
+    }
+    // Both are the requests that they were.
+    assert_eq!((lab.row(waits).id, lab.row(follower).id), (id, place));
+    assert_eq!(lab.slurm.commits.len(), commits);
+    let mut most = 0;
+    for _ in 0..300 {
+        lab.seconds(1);
+        if running(&lab, &array[..4]) == 0 {
+            most = most.max(running(&lab, &array));
+        }
+        if lab.outcome(waits) == "completed" {
+            lab.slurm.alter(follower, |job| job.after.clear());
+        }
+    }
+    assert_eq!(most, 2);
+    // Each was let go once, and started.
+    assert_eq!(lab.slurm.commits.len(), 14);
+    for &key in array.iter().chain([&follower, &other]) {
+        assert_eq!(lab.outcome(key), "completed");
+    }
+}
+
+/// Who follows a job that is changed so that it has no place is neither let go nor ended.
+#[test]
+fn followers_of_a_job_without_a_place_wait_for_it() {
+    let mut lab = Lab::new("no-place");
+    let job = lab.slurm.submit(1, 1, 1, 60, 5);
+    lab.slurm.alter(job, |job| job.start_s = Some(T + 60));
+    let followers: Vec<Key> = ["afterany", "afternotok", "afterok"]
+        .into_iter()
+        .zip(2..)
+        .map(|(kind, number)| {
+            let key = lab.slurm.submit(number, 1, 1, 60, 5);
+            lab.slurm.alter(key, |job| job.after = format!("{kind}:1(unfulfilled)"));
+            key
+        })
+        .collect();
+    let last = lab.slurm.submit(5, 1, 1, 60, 5);
+    lab.slurm.alter(last, |job| job.after = "afterany:2(unfulfilled)".into());
+    lab.seconds(2);
+    assert!(lab.row(followers[0]).start_s.unwrap() > T + 60);
+    // More cores than a node has.
+    lab.slurm.alter(job, |job| (job.cpus, job.min_cpus) = (99, 99));
+    lab.seconds(20);
+    assert_eq!(lab.slurm.commits, []);
+    for key in followers.iter().chain([&last]) {
+        let told = &lab.slurm.told[key];
+        assert!(told.contains("it follows job "), "{told}");
+    }
+    lab.slurm.alter(job, |job| (job.cpus, job.min_cpus) = (1, 1));
+    lab.seconds(50);
+    assert_eq!(last_outcome(&mut lab, job), "completed");
+    // As Slurm has it then.
+    for &key in &[followers[0], followers[2]] {
+        lab.slurm.alter(key, |job| job.after.clear());
+    }
+    lab.seconds(20);
+    assert_eq!(last_outcome(&mut lab, followers[0]), "completed");
+    assert_eq!(last_outcome(&mut lab, followers[2]), "completed");
+}
+
+/// A job that Slurm does not start as planned leaves its nodes to others after a few times.
+#[test]
+fn a_job_that_slurm_does_not_start_waits_a_while() {
+    let mut lab = Lab::new("not-started");
+    let job = lab.slurm.submit(1, 1, 1, 60, 5);
+    lab.seconds(1);
+    lab.slurm.alter(job, |job| job.after = "singleton".into());
+    lab.seconds(60);
+    let tried = lab.slurm.commits.iter().filter(|(_, key, _)| *key == job).count();
+    assert_eq!(tried, 3);
+    let told = &lab.slurm.told[&job];
+    assert!(told.contains("(Dependency)") && told.contains("in a while"), "{told}");
+    lab.slurm.alter(job, |job| job.after.clear());
+    lab.seconds(90);
+    assert_eq!(last_outcome(&mut lab, job), "completed");
 }
 
 /// A node with two accelerators has two jobs of one beside each other, and jobs of two one after
@@ -152,7 +258,7 @@ fn a_job_that_slurm_would_never_start_is_declined_with_the_reason() {
         if at_once {
             lab.slurm.refuses.insert(job, why.into());
         } else {
-            lab.slurm.alter(job, |job| job.refused = Some(why.into()));
+            lab.slurm.alter(job, |job| (job.is_refused, job.reason) = (true, why.into()));
         }
         lab.seconds(20);
         // Others end, and it is not tried again for that.
@@ -165,10 +271,10 @@ fn a_job_that_slurm_would_never_start_is_declined_with_the_reason() {
         // Its user changes it.
         lab.slurm.refuses.clear();
         lab.slurm.alter(job, |job| {
-            job.refused = None;
+            job.is_refused = false;
             job.limit_s = Some(120);
         });
         lab.seconds(30);
-        assert_eq!(lab.rows(job).pop().unwrap().outcome.unwrap(), "completed");
+        assert_eq!(last_outcome(&mut lab, job), "completed");
     }
 }

@@ -131,8 +131,12 @@ pub struct JobSeen {
     pub demands: Demands,
     /// Requests that can't be planned.
     pub foreign: Option<String>,
-    /// Reason for which the batch system will never start the job as it is, in its words.
-    pub refused: Option<String>,
+    /// Reason for which the job waits, in the batch system's words; empty: none.
+    pub reason: String,
+    /// Whether the batch system will never start the job as it is, for that reason.
+    pub is_refused: bool,
+    /// Whether a part of its request is not known yet: it is left as it is until then.
+    pub is_unclear: bool,
 }
 
 impl JobSeen {

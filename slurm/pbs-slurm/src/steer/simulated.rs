@@ -128,7 +128,9 @@ impl Simulated {
             words: String::new(),
             demands: Demands::default(),
             foreign: None,
-            refused: None,
+            reason: String::new(),
+            is_refused: false,
+            is_unclear: false,
         };
         let job = Job { seen, run_s, lingers_s: 0, free_s: 0, outlives: false };
         self.jobs.insert(key, job);
@@ -288,8 +290,13 @@ impl Simulated {
         let seen = &job.seen;
         let is_due = seen.start_s.is_none_or(|start_s| start_s <= self.now_s);
         let is_let_go =
-            seen.state == JobState::Pending(Hold::No) && !self.is_stuck && seen.refused.is_none();
+            seen.state == JobState::Pending(Hold::No) && !self.is_stuck && !seen.is_refused;
         if !is_let_go || !is_due || seen.required.is_empty() {
+            return;
+        }
+        let why = self.reason_to_wait(seen);
+        if !why.is_empty() {
+            self.alter(key, |job| job.reason = why.into());
             return;
         }
         let each = seen.cpus_each();
@@ -304,6 +311,21 @@ impl Simulated {
             job.end_s = job.limit_s.map(|limit_s| now_s + limit_s);
             job.nodes = nodes;
         });
+    }
+
+    /// Reason for which a job whose time has come does not start, whatever is free.
+    fn reason_to_wait(&self, seen: &JobSeen) -> &'static str {
+        let throttle = seen.demands.throttle;
+        let runs =
+            |job: &&Job| job.seen.key.job == seen.key.job && job.seen.state == JobState::Running;
+        let running = self.jobs.values().filter(runs).count() as u64;
+        if !seen.after.is_empty() {
+            "Dependency"
+        } else if seen.key.index.is_some() && throttle > 0 && running >= throttle {
+            "JobArrayTaskLimit"
+        } else {
+            ""
+        }
     }
 
     fn free(&self, node: &str) -> u64 {

@@ -149,9 +149,14 @@ pub fn wish_of(
     })
 }
 
-/// The limit of the array to which a job belongs.
+/// Limit of an array without one.
+pub(crate) const UNLIMITED: u64 = 1 << 32;
+
+/// The limit of the array to which a job belongs. An array without a limit is a set, too: if it gets
+/// one later, elements that run by then count.
 fn throttle_of(job: &JobSeen) -> Option<Throttle> {
-    let most = Some(job.demands.throttle).filter(|&most| most > 0 && job.key.index.is_some())?;
+    job.key.index?;
+    let most = Some(job.demands.throttle).filter(|&most| most > 0).unwrap_or(UNLIMITED);
     Some(Throttle { set: format!("array {}", job.key.job), most })
 }
 

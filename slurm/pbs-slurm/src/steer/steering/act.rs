@@ -6,11 +6,19 @@ use std::time::Duration;
 use pbs_cluster_planner::RequestId;
 use pbs_manager::{Allocation, Manager};
 
-use super::{nodes_of, not_started, places, Committed, Shown, Steer, SHOWN_AT_ONCE};
+use super::{nodes_of, not_started, places, Committed, Refused, Shown, Steer, SHOWN_AT_ONCE};
 use crate::steer::controller::{Controller, Fault, Revoked};
 use crate::steer::link::{Link, Order};
 use crate::steer::seen::{JobSeen, JobState, Key};
 use crate::steer::wish::begin_s;
+
+/// Failed starts of a job after which it waits before it is planned again. Its nodes are free for
+/// others meanwhile.
+const STARTS_AT_ONCE: u32 = 3;
+/// Time that it waits then; the next time twice as long, and so on.
+const DELAY: Duration = Duration::from_secs(60);
+/// Greatest number of doublings of that time.
+const MOST_DOUBLED: u32 = 5;
 
 impl Steer {
     /// Takes back what was committed and did not start.
@@ -34,11 +42,22 @@ impl Steer {
                     of.committed = None;
                     of.shown = Shown::Stale;
                     let id = of.id;
-                    if let Some(why) = self.world.job(key).and_then(|job| job.refused.clone()) {
-                        self.refused.push((key, why));
+                    let (why, is_final) = match self.world.job(key) {
+                        Some(job) => (job.reason.clone(), job.is_refused),
+                        None => (String::new(), false),
+                    };
+                    if is_final {
+                        self.refused.push(Refused { key, why, not_before: None });
                         continue;
                     }
-                    self.news.push(format!("job {} did not start in time", key.name()));
+                    self.news.push(format!("job {} did not start in time ({why})", key.name()));
+                    let count = self.failed_starts.entry(key).or_default();
+                    *count += 1;
+                    if count.is_multiple_of(STARTS_AT_ONCE) {
+                        let delay = DELAY * (1 << (*count / STARTS_AT_ONCE - 1).min(MOST_DOUBLED));
+                        self.refused.push(Refused { key, why, not_before: Some(now + delay) });
+                        continue;
+                    }
                     not_started(manager, id, now.as_secs(), "it did not start in time");
                 }
                 Ok(Revoked::AlreadyStarted) | Err(Fault::Gone | Fault::Started) => {
@@ -177,7 +196,9 @@ impl Steer {
                 of.shown = Shown::Stale;
                 of.committed = Some(Committed { start_s, nodes, until });
             }
-            Err(Fault::Never(why)) => self.refused.push((key, why)),
+            Err(Fault::Never(why)) => {
+                self.refused.push(Refused { key, why, not_before: None });
+            }
             Err(why) => self.failed(key, "commit", &why),
         }
     }

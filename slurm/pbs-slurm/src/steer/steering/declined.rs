@@ -4,10 +4,11 @@
 
 use std::time::Duration;
 
+use pbs_cluster_planner::RequestId;
 use pbs_manager::Manager;
 use pbs_text::span;
 
-use super::Steer;
+use super::{Refused, Steer};
 use crate::steer::controller::{Controller, Fault};
 use crate::steer::link::Link;
 use crate::steer::seen::{Hold, JobState, Key};
@@ -17,33 +18,73 @@ use crate::steer::wish::begin_s;
 const OLD_AT_ONCE: usize = 20;
 
 impl Steer {
-    /// Declines jobs that the batch system would never start as they are. Without that, they would
-    /// be committed and taken back for ever.
+    /// Declines jobs that the batch system would never start as they are, and for a while those that
+    /// it did not start as planned. Without that, they would be committed and taken back for ever.
     pub(super) fn decline_refused(
         &mut self,
         manager: &mut Manager<Link>,
         controller: &mut dyn Controller,
     ) {
-        for (key, why) in std::mem::take(&mut self.refused) {
-            let Some(id) = self.forget(key) else {
+        for Refused { key, why, not_before } in std::mem::take(&mut self.refused) {
+            let Some(id) = self.jobs.get(&key).map(|of| of.id) else {
                 continue;
             };
             let begin_s = manager.open_row(id).as_ref().and_then(begin_s);
-            let why = format!(
-                "declined: Slurm can't start it as it is ({why}); change it, or hold and release it \
-                 to have it tried again"
-            );
-            if let Err(fault) = manager.decline(id, &why) {
-                self.news.push(format!("job {}: {fault}", key.name()));
-            }
+            let why = match not_before {
+                None => format!(
+                    "declined: Slurm can't start it as it is ({why}); change it, or hold and \
+                     release it to have it tried again"
+                ),
+                Some(_) => format!(
+                    "waits: Slurm did not start it as planned, several times ({why}); it is \
+                     planned again in a while"
+                ),
+            };
+            self.take_out(manager, id, &why);
             let job = self.world.job(key).filter(|job| matches!(job.state, JobState::Pending(_)));
             if let Some(job) = job.cloned() {
                 self.decline(controller, &job, begin_s, &why);
             }
             if let Some(of) = self.declined.get_mut(&key) {
-                of.is_final = true;
+                of.is_final = not_before.is_none();
+                of.not_before = not_before.unwrap_or_default();
             }
             self.try_declined_again();
+        }
+    }
+
+    /// Tries jobs again whose delay is over.
+    pub(super) fn try_delayed_again(&mut self, now: Duration) {
+        let is_over = |at: Duration| at > Duration::ZERO && at <= now;
+        for of in self.declined.values_mut().filter(|of| is_over(of.not_before)) {
+            of.not_before = Duration::ZERO;
+            of.is_again = true;
+        }
+    }
+
+    /// Takes a request out of the plan whose job goes on waiting, and those that follow it.
+    pub(super) fn take_out(&mut self, manager: &mut Manager<Link>, id: RequestId, why: &str) {
+        self.followers_out(manager, id);
+        let name = self.keys.get(&id).map_or_else(|| "?".into(), |key| key.name());
+        if let Err(fault) = manager.decline(id, why) {
+            self.news.push(format!("job {name}: {fault}"));
+        }
+        self.forget_request(id);
+    }
+
+    /// Takes those out of the plan that follow a request. Their jobs wait for its job, which has not
+    /// ended: they come like new ones, and are planned once they follow a request again.
+    pub(super) fn followers_out(&mut self, manager: &mut Manager<Link>, id: RequestId) {
+        match manager.decline_followers(id) {
+            Ok(rows) => {
+                for row in rows {
+                    if let Some(key) = self.forget_request(row.id) {
+                        self.begins.insert(key, begin_s(&row));
+                        self.is_behind = true;
+                    }
+                }
+            }
+            Err(fault) => self.news.push(format!("request {id}: {fault}")),
         }
     }
 

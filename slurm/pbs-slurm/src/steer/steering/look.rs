@@ -14,7 +14,7 @@ use super::{
 use crate::steer::controller::{Controller, Revoked};
 use crate::steer::link::Link;
 use crate::steer::seen::{Hold, JobSeen, JobState, Key};
-use crate::steer::wish::{begin_s, hold_of, wish_of, Words};
+use crate::steer::wish::{begin_s, hold_of, wish_of, Words, UNLIMITED};
 
 impl Steer {
     /// Compares what is seen with what is planned.
@@ -28,12 +28,22 @@ impl Steer {
         let unread = self.world.unread.iter().filter_map(|unread| unread.key);
         let seen: HashSet<Key> = jobs.iter().map(|job| job.key).chain(unread).collect();
         self.declined.retain(|key, _| seen.contains(key));
+        self.begins.retain(|key, _| seen.contains(key));
+        self.failed_starts.retain(|key, _| seen.contains(key));
+        self.try_delayed_again(now);
         let (mut new, mut again) = (Vec::new(), Vec::new());
         self.altered = 0;
         self.altered_before = self.altered_last.take();
         // In the order of their numbers: who is followed comes first.
         for job in &jobs {
             match (&job.state, self.jobs.contains_key(&job.key)) {
+                (JobState::Pending(hold), is_known) if job.is_unclear => {
+                    // Nothing is planned by half of what it wants; a new one must not start.
+                    if !is_known && *hold != Hold::Admin {
+                        new.push(job);
+                    }
+                    self.is_stale = true;
+                }
                 (_, true) => self.known(manager, controller, job, now),
                 (JobState::Pending(hold), false) => {
                     // One that could start by itself is held at once.
@@ -66,6 +76,9 @@ impl Steer {
                     && job.user == row.user
             });
             let outcome = if is_again { AGAIN } else { LOST };
+            if is_again {
+                self.followers_out(manager, row.id);
+            }
             self.news.push(format!("job {}: {outcome}", key.name()));
             over(manager, row.id, now.as_secs(), now.as_secs(), outcome);
             self.try_declined_again();
@@ -133,6 +146,7 @@ impl Steer {
             return;
         };
         of.committed = None;
+        self.failed_starts.remove(&job.key);
         if row.phase == Some(Phase::Releasing) {
             of.is_ending = true;
             manager.engine_mut().kept.insert(row.id, job.nodes.clone());
@@ -211,12 +225,11 @@ impl Steer {
         // Its limits are known from the ledger, even if its user changed them without a planner.
         let booked = || {
             let mut of = Asked { limit_s: Some(row.limit_s()), ..asked.clone() };
-            of.demands.throttle = row.set_most.unwrap_or(0);
+            of.demands.throttle = row.set_most.filter(|&most| most < UNLIMITED).unwrap_or(0);
             of
         };
         let before = of.asked.get_or_insert_with(booked);
         let is_altered = *before != asked;
-        let is_other_set = before.demands.throttle != asked.demands.throttle;
         let required = sorted(job.required.clone());
         let is_planned = row.state == State::Planned && row.start_s == job.start_s;
         if of.committed.is_none() && hold == Hold::No && is_planned {
@@ -264,11 +277,7 @@ impl Steer {
             self.altered_last = (self.altered == ALTERED_AT_ONCE).then_some(key);
             of.asked = Some(asked);
             of.shown = Shown::Stale;
-            if is_other_set {
-                self.submit_again(manager, controller, job, &row);
-            } else {
-                self.alter(manager, controller, job, &row, now);
-            }
+            self.alter(manager, controller, job, &row, now);
         } else if was_to_run && is_held && of.committed.is_none() {
             not_started(manager, row.id, now.as_secs(), "it was sent back");
         }
@@ -291,36 +300,16 @@ impl Steer {
             }
             return;
         }
+        self.followers_out(manager, row.id);
         self.forget(job.key);
         self.news.push(format!("job {}: {AGAIN}", job.key.name()));
         over(manager, row.id, now.as_secs(), now.as_secs(), AGAIN);
         // Its start was not a wish of its user.
+        self.begins.insert(job.key, begin_s(row));
         if let Err(fault) = controller.show(job.key, begin_s(row), AGAIN) {
             self.failed(job.key, "show", &fault);
         }
         self.is_stale = true;
-    }
-
-    /// An array has another limit, which a request has from its submission on: it becomes another
-    /// request.
-    fn submit_again(
-        &mut self,
-        manager: &mut Manager<Link>,
-        controller: &mut dyn Controller,
-        job: &JobSeen,
-        row: &Row,
-    ) {
-        self.forget(job.key);
-        let why = "its array has another limit, and it is planned as another request";
-        if let Err(fault) = manager.decline(row.id, why) {
-            self.news.push(format!("job {}: {fault}", job.key.name()));
-        }
-        // Its start was not a wish of its user.
-        if let Err(fault) = controller.show(job.key, begin_s(row), why) {
-            self.failed(job.key, "show", &fault);
-        }
-        self.is_stale = true;
-        self.is_behind = true;
     }
 
     /// Handles a changed request of a user. Its job does not run.
@@ -344,6 +333,7 @@ impl Steer {
                 rset: Some(wish.rset),
                 duration_s: Some(wish.duration_s),
                 when: Some(wish.when),
+                throttle: wish.throttle,
             };
             let altered = manager.alter(&operator(), row.id, &change);
             altered.map_err(|error| error.describe(manager.site()))
@@ -354,10 +344,7 @@ impl Steer {
                 Some(held) => held.into(),
                 None => format!("changed, and declined: {why}"),
             };
-            self.forget(job.key);
-            if let Err(fault) = manager.decline(row.id, &why) {
-                self.news.push(format!("job {}: {fault}", job.key.name()));
-            }
+            self.take_out(manager, row.id, &why);
             self.decline(controller, &job, begin_s, &why);
         }
         self.try_declined_again();

@@ -9,7 +9,7 @@ mod look;
 mod newcomers;
 mod nodes;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
@@ -155,6 +155,8 @@ struct Declined {
     is_final: bool,
     /// Whether something has become free since: it is tried again.
     is_again: bool,
+    /// Time before which it is not tried again: the batch system did not start it as planned.
+    not_before: Duration,
     /// Time from which on it was declined, as far as this process knows.
     since: Duration,
     /// Earliest start that its user wants.
@@ -163,6 +165,16 @@ struct Declined {
     is_wait: bool,
     /// Whether its user was told that it is still held.
     is_reminded: bool,
+}
+
+/// A job that was committed, and that the batch system did not start.
+#[derive(Debug)]
+struct Refused {
+    key: Key,
+    /// Reason, in the batch system's words.
+    why: String,
+    /// Time before which it is not planned again; `None`: it can never start as it is.
+    not_before: Option<Duration>,
 }
 
 /// Makes a batch system start the jobs that a manager plans.
@@ -174,14 +186,18 @@ pub struct Steer {
     jobs: BTreeMap<Key, Tracked>,
     keys: HashMap<RequestId, Key>,
     declined: HashMap<Key, Declined>,
+    /// Earliest starts that users want, of jobs that were taken out of the plan: the batch system
+    /// shows the planned ones.
+    begins: HashMap<Key, Option<u64>>,
+    /// Numbers of starts that failed, of jobs that wait.
+    failed_starts: HashMap<Key, u32>,
     /// Declined job that was tried again last; the next turn continues behind it.
     tried_again: Option<Key>,
     /// Time of the last look at the batch system, and of the next; since the Unix epoch.
     looked: Duration,
     next_look: Duration,
     is_stale: bool,
-    /// Jobs that were committed and can never start as they are, with the batch system's reasons.
-    refused: Vec<(Key, String)>,
+    refused: Vec<Refused>,
     /// Whether new or altered jobs were left for the next turn, which comes at once.
     is_behind: bool,
     /// Number of altered jobs that were planned anew in this turn.
@@ -210,6 +226,8 @@ impl Steer {
             jobs: BTreeMap::new(),
             keys: HashMap::new(),
             declined: HashMap::new(),
+            begins: HashMap::new(),
+            failed_starts: HashMap::new(),
             tried_again: None,
             looked: Duration::ZERO,
             next_look: Duration::ZERO,
@@ -343,7 +361,20 @@ impl Steer {
 
     /// Something has become free: what was declined may have a place.
     fn try_declined_again(&mut self) {
-        for of in self.declined.values_mut().filter(|of| !of.is_final) {
+        let now = self.looked;
+        for of in self.declined.values_mut().filter(|of| !of.is_final && of.not_before <= now) {
+            of.is_again = true;
+            self.is_behind = true;
+        }
+    }
+
+    /// These jobs are planned: what follows them may be.
+    fn try_followers_again(&mut self, planned: &HashSet<u32>) {
+        let follows = |of: &&mut Declined| {
+            let numbers = of.after.split(|c: char| !c.is_ascii_digit());
+            numbers.filter_map(|of| of.parse().ok()).any(|number: u32| planned.contains(&number))
+        };
+        for of in self.declined.values_mut().filter(follows) {
             of.is_again = true;
             self.is_behind = true;
         }
@@ -371,6 +402,13 @@ impl Steer {
         let id = self.jobs.remove(&key)?.id;
         self.keys.remove(&id);
         Some(id)
+    }
+
+    /// The job that it was.
+    fn forget_request(&mut self, id: RequestId) -> Option<Key> {
+        let key = self.keys.get(&id).copied()?;
+        self.forget(key);
+        Some(key)
     }
 
     /// The request that a job is, by its name; of those with one number the last.

@@ -36,7 +36,9 @@ impl Steer {
         // What can't be held now is tried again a moment later, not at once.
         self.is_behind &= not_held.is_empty();
         manager.advance(now.as_secs().max(manager.clock_s()))?;
-        let is_new = |job: &&&JobSeen| !self.is_declined(job) && !not_held.contains(&job.key);
+        let is_new = |job: &&&JobSeen| {
+            !self.is_declined(job) && !not_held.contains(&job.key) && !job.is_unclear
+        };
         let new: Vec<&JobSeen> = new.iter().filter(is_new).copied().collect();
         // Those that follow nobody wait for the disk together; who is followed comes first.
         let (alone, following): (Vec<&JobSeen>, Vec<&JobSeen>) =
@@ -62,7 +64,9 @@ impl Steer {
             // The time from which on a job may start that was sent back is none of its user's.
             let from = Key { submit_s: 0, ..job.key };
             let is_again = self.jobs.range(from..job.key).next().is_some();
-            let plain = JobSeen { start_s: job.start_s.filter(|_| !is_again), ..job.clone() };
+            let begin_s = self.begins.remove(&job.key);
+            let begin_s = begin_s.unwrap_or(job.start_s.filter(|_| !is_again));
+            let plain = JobSeen { start_s: begin_s, ..job.clone() };
             match wish_of(&plain, &|name| self.request_of(name), now.as_secs()) {
                 Ok(wish) => {
                     wishes.push((operator(), wish));
@@ -74,9 +78,11 @@ impl Steer {
                 }
             }
         }
+        let mut numbers = HashSet::new();
         for ((job, begin_s), planned) in wished.into_iter().zip(manager.submit_all(&wishes)?) {
             match planned {
                 Ok(ids) => {
+                    numbers.insert(job.key.job);
                     for id in ids {
                         self.track(job.key, id, Some(Asked::of(job)));
                     }
@@ -88,6 +94,7 @@ impl Steer {
                 }
             }
         }
+        self.try_followers_again(&numbers);
         Ok(())
     }
 
@@ -112,6 +119,7 @@ impl Steer {
             why: why.into(),
             is_final: false,
             is_again: false,
+            not_before: before.map_or(Duration::ZERO, |of| of.not_before),
             since,
             begin_s,
             is_wait: is_wait(job),
@@ -122,6 +130,8 @@ impl Steer {
             return;
         }
         if let Err(fault) = controller.show(job.key, begin_s, why) {
+            // What was planned before is shown still, and is no wish of its user.
+            self.begins.insert(job.key, begin_s);
             self.failed(job.key, "show", &fault);
         }
     }

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Parts of a job that only `scontrol show job` prints.
+//!
+//! That is a process for each job, and users decide how many jobs there are and how often they
+//! change them. So few are asked in a look, of each user in turn, and what was known before is
+//! valid until it is known anew.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use crate::steer::{Fault, JobSeen, Key};
+
+/// Jobs that are asked at once at most.
+const AT_ONCE: usize = 10;
+/// Time after which no other is asked at once.
+const TIME: Duration = Duration::from_secs(2);
+/// Time after which it is asked again, in case that the hint of a change was lost.
+const AGE: Duration = Duration::from_secs(300);
+
+/// Parts of a job that columns do not show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Details {
+    /// Greatest number of elements of its array that run at the same time; 0: no limit.
+    pub(crate) throttle: u64,
+    /// Whether its user gave a greatest number of nodes.
+    pub(crate) is_limited: bool,
+}
+
+/// Jobs that have such parts together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Of {
+    /// The array with that number.
+    Array(u32),
+    /// A job by itself.
+    Job(Key),
+}
+
+impl Of {
+    fn number(self) -> u32 {
+        match self {
+            Self::Array(number) => number,
+            Self::Job(key) => key.job,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Known {
+    /// `None`: what was printed can't be read.
+    details: Option<Details>,
+    asked: Instant,
+    is_stale: bool,
+}
+
+/// Details that are known.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    known: HashMap<Of, Known>,
+    wanted: HashSet<Of>,
+}
+
+impl Book {
+    /// Takes a hint that a user has changed the job with that number.
+    pub(crate) fn altered(&mut self, number: u32) {
+        let of_number = self.known.iter_mut().filter(|(of, _)| of.number() == number);
+        let mut is_known = false;
+        for (_, known) in of_number {
+            (known.is_stale, is_known) = (true, true);
+        }
+        if !is_known {
+            // It may be an element of an array, by a number of its own.
+            self.all_altered();
+        }
+    }
+
+    /// Takes that hints were lost.
+    pub(crate) fn all_altered(&mut self) {
+        for known in self.known.values_mut() {
+            known.is_stale = true;
+        }
+    }
+
+    /// Asks for the details of jobs, each job standing for what it has them with, as far as they
+    /// must be asked and that can be done at once.
+    pub(crate) fn look_up<'a>(
+        &mut self,
+        wanted: impl Iterator<Item = (Of, &'a JobSeen)>,
+        now: Instant,
+        ask: &mut dyn FnMut(Key) -> Result<Option<Details>, Fault>,
+    ) {
+        let mut due = Vec::new();
+        for (of, job) in wanted {
+            let is_first = self.wanted.insert(of);
+            let known = self.known.get(&of);
+            let is_due = known.is_none_or(|it| it.is_stale || now.duration_since(it.asked) >= AGE);
+            if is_first && is_due {
+                due.push((known.map(|it| it.asked), of, job));
+            }
+        }
+        // Those that were never asked come first, then those that were not for long.
+        due.sort_by_key(|&(asked, _, job)| (asked, job.key));
+        let mut of_user: HashMap<&str, usize> = HashMap::new();
+        let mut turns: Vec<(usize, Of, Key)> = due
+            .into_iter()
+            .map(|(_, of, job)| {
+                let turn = of_user.entry(&job.user).or_default();
+                *turn += 1;
+                (*turn, of, job.key)
+            })
+            .collect();
+        turns.sort_by_key(|&(turn, ..)| turn);
+        for (_, of, key) in turns.into_iter().take(AT_ONCE) {
+            if now.elapsed() > TIME {
+                break;
+            }
+            if let Ok(details) = ask(key) {
+                self.known.insert(of, Known { details, asked: now, is_stale: false });
+            }
+        }
+    }
+
+    /// Details of jobs. The outer `None`: they are not known yet; the inner: they can't be read.
+    pub(crate) fn get(&self, of: Of) -> Option<Option<Details>> {
+        self.known.get(&of).map(|known| known.details)
+    }
+
+    /// Forgets all that was not wanted since the last call.
+    pub(crate) fn forget(&mut self) {
+        let wanted = std::mem::take(&mut self.wanted);
+        self.known.retain(|of, _| wanted.contains(of));
+    }
+}
+
+/// Reads the first job in what `scontrol show job` has printed.
+pub(crate) fn details_of(text: &str) -> Option<Details> {
+    // A text of a user is never the first word of a line: these have no line ends.
+    let nodes = text.lines().find_map(|line| line.trim_start().strip_prefix("NumNodes="))?;
+    let nodes = nodes.split(' ').next()?;
+    let first = text.lines().next()?;
+    // Its name comes last in its line.
+    let words = first.split(" JobName=").next()?.split(' ');
+    let throttle = words.into_iter().find_map(|word| word.strip_prefix("ArrayTaskThrottle="));
+    Some(Details {
+        throttle: throttle.map_or(Some(0), |of| of.parse().ok())?,
+        is_limited: nodes.contains('-'),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steer::Simulated;
+
+    const NONE: Details = Details { throttle: 2, is_limited: false };
+
+    fn jobs(user: &str, numbers: std::ops::Range<u32>) -> Vec<JobSeen> {
+        let mut slurm = Simulated::new(&[], 0, 1_764_000_000);
+        let keys: Vec<Key> = numbers.map(|number| slurm.submit(number, 1, 1, 60, 0)).collect();
+        let jobs = keys.into_iter().filter_map(|key| slurm.job(key).cloned());
+        jobs.map(|job| JobSeen { user: user.into(), ..job }).collect()
+    }
+
+    fn look(book: &mut Book, jobs: &[JobSeen], now: Instant) -> Vec<u32> {
+        let mut asked = Vec::new();
+        let wanted = jobs.iter().map(|job| (Of::Job(job.key), job));
+        book.look_up(wanted, now, &mut |key| {
+            asked.push(key.job);
+            Ok(Some(NONE))
+        });
+        book.forget();
+        asked
+    }
+
+    #[test]
+    fn a_user_with_many_jobs_keeps_nobody_waiting() {
+        let mut all = jobs("anna", 0..2000);
+        all.extend(jobs("bert", 3000..3001));
+        let (mut book, now) = (Book::default(), Instant::now());
+        let asked = look(&mut book, &all, now);
+        assert!(asked.len() == AT_ONCE && asked.contains(&3000), "{asked:?}");
+        // All have their turn, however often a user changes jobs of his.
+        for _ in 0..230 {
+            book.all_altered();
+            look(&mut book, &all, now);
+        }
+        assert_eq!(book.known.len(), all.len());
+        // Those that are gone are forgotten.
+        look(&mut book, &all[..1], now);
+        assert_eq!(book.known.len(), 1);
+    }
+
+    #[test]
+    fn what_is_known_is_valid_until_it_is_known_anew() {
+        let all = jobs("anna", 1..4);
+        let (mut book, now) = (Book::default(), Instant::now());
+        assert_eq!(book.get(Of::Job(all[0].key)), None);
+        assert_eq!(look(&mut book, &all, now), [1, 2, 3]);
+        assert!(look(&mut book, &all, now).is_empty());
+        book.altered(2);
+        let wanted = || all.iter().map(|job| (Of::Job(job.key), job));
+        book.look_up(wanted(), now, &mut |_| Err(Fault::Later));
+        assert_eq!(book.get(Of::Job(all[1].key)), Some(Some(NONE)));
+        book.forget();
+        assert_eq!(look(&mut book, &all, now), [2]);
+        // A hint may be lost, and may name an element of an array by a number of its own.
+        assert_eq!(look(&mut book, &all, now + AGE), [1, 2, 3]);
+        book.altered(77);
+        assert_eq!(look(&mut book, &all, now + AGE), [1, 2, 3]);
+        // What can't be read is known as that.
+        book.altered(3);
+        book.look_up(wanted(), now + AGE, &mut |_| Ok(None));
+        assert_eq!(book.get(Of::Job(all[2].key)), Some(None));
+    }
+
+    #[test]
+    fn details_are_those_of_slurm_and_not_of_a_text() {
+        let text =
+            "JobId=38 ArrayJobId=1 ArrayTaskId=6 ArrayTaskThrottle=2 JobName=a JobName=b\n   \
+                    UserId=games(5)\n   NumNodes=2-4 NumCPUs=1\n   Comment=NumNodes=1\n";
+        assert_eq!(details_of(text), Some(Details { throttle: 2, is_limited: true }));
+        let text = "JobId=38 JobName=a ArrayTaskThrottle=2\n   NumNodes=2 NumCPUs=1\n";
+        assert_eq!(details_of(text), Some(Details { throttle: 0, is_limited: false }));
+        assert!(details_of("JobId=38 ArrayTaskThrottle=x JobName=a\n   NumNodes=2\n").is_none());
+        assert!(details_of("").is_none());
+    }
+}
