@@ -48,8 +48,8 @@ pub struct Submission {
     /// Requests that must end before this one starts, with the required outcomes: the key after of
     /// a request
     pub after: Option<Vec<Object<After>>>,
-    /// Promise to the user, of those that the site allows: none, start or deadline; none: the first
-    /// one of the site
+    /// Promise to the user: none, start or deadline. The site must allow it. If it is absent, the
+    /// first promise of the site's list applies.
     pub promise: Option<String>,
 }
 
