@@ -563,11 +563,13 @@ fn jobs_that_are_missing_in_a_trace_are_reported() {
     let text = [line(1, 99, -1), line(2, 4, 1), line(3, 4, 2)].concat();
     let ran = replay(&traces, &asked, &text);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
-    let told = "1 job follows others that are too large for the cluster, at the times of the trace";
+    let told =
+        "1 job follows others that are too large for the cluster, at the times of the trace; to \
+                replay all, describe a larger cluster with --site or --cores";
     assert!(ran.stdout.contains(told), "{}", ran.stdout);
     for (text, told) in [
-        (String::new(), "standard input: no job can be replayed: it has no line with a job"),
-        (line(1, 99, -1), "no job can be replayed: 1 job is too large for the cluster"),
+        (String::new(), "standard input: no job can be replayed: it has no line with a job; name"),
+        (line(1, 99, -1), "1 job is too large for the cluster; describe a larger one with --site"),
         ("1 0 -1 -1 0 -1 -1 0 0 -1 1 1 1 -1 -1 -1 -1 -1\n".into(), "left out (line 1"),
     ] {
         let ran = replay(&traces, &asked, &text);

@@ -262,10 +262,15 @@ fn no_jobs(path: &Path, trace: &swf::Trace, too_large: usize) -> Failure {
     let mut why: Vec<String> = trace.notes.iter().map(ToString::to_string).collect();
     if too_large > 0 {
         let jobs = counted(too_large as u64, "job is", "jobs are");
-        why.push(format!("{jobs} too large for the cluster"));
+        why.push(format!(
+            "{jobs} too large for the cluster; describe a larger one with --site or --cores"
+        ));
     }
     if why.is_empty() {
-        why.push("it has no line with a job".into());
+        let what =
+            "it has no line with a job; name a trace in the Standard Workload Format, or use \
+                    --generate";
+        why.push(what.into());
     }
     let file = crate::files::name(path);
     Failure::Failed(format!("{file}: no job can be replayed: {}", why.join("; ")))
@@ -280,7 +285,10 @@ fn orphans_remark(jobs: &[TraceJob], fits: &[bool]) -> Option<String> {
     let orphans = both().filter(|(job, fits)| **fits && is_orphan(job)).count();
     (orphans > 0).then(|| {
         let jobs = counted(orphans as u64, "job follows", "jobs follow");
-        format!("{jobs} others that are too large for the cluster, at the times of the trace")
+        format!(
+            "{jobs} others that are too large for the cluster, at the times of the trace; to replay \
+             all, describe a larger cluster with --site or --cores"
+        )
     })
 }
 
