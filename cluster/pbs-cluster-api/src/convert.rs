@@ -20,7 +20,7 @@ impl From<&Wish> for Submission {
             rset: wish.rset.to_string(),
             duration_s: unless_default(wish.duration_s),
             when: Some(wish.when.to_string()),
-            user: unless_default(wish.user.clone()),
+            user: unless_default(wish.user.name.clone()),
             group: unless_default(wish.group.clone()),
             name: unless_default(wish.name.clone()),
             command: unless_default(wish.command.clone()),
@@ -59,7 +59,7 @@ impl Submission {
             promise: self.promise.as_deref().map(promise).transpose()?,
             ..Wish::new(
                 rset(&self.rset)?,
-                &self.user.unwrap_or_default(),
+                self.user.unwrap_or_default(),
                 &self.group.unwrap_or_default(),
             )
         })

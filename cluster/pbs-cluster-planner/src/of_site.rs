@@ -185,9 +185,9 @@ impl Request {
     /// [`Refusal::NotKnown`] where the site lists others, [`Refusal::Locked`] behind the end of the
     /// validity of user or group, and [`Refusal::NotAllowed`] without the privilege for its type.
     pub fn complete(&mut self, site: &Site, machine: &Machine, now_s: u64) -> Result<(), Refusal> {
-        let consumers: Vec<&Consumer> = site.consumers(&self.user, &self.group).collect();
-        if !site.is_known(&self.user, &self.group) {
-            return Err(Refusal::NotKnown(self.user.clone(), self.group.clone()));
+        let consumers: Vec<&Consumer> = site.consumers(&self.user.name, &self.group).collect();
+        if !site.is_known(&self.user.name, &self.group) {
+            return Err(Refusal::NotKnown(self.user.name.clone(), self.group.clone()));
         }
         // Who is locked now and not later has a place later.
         let is_locked = |of: &&&Consumer| of.validity.windows(now_s..FOREVER).next().is_none();
@@ -204,11 +204,11 @@ impl Request {
         };
         let array = self.is_of_array.then_some(Privilege::Array);
         for privilege in privilege.into_iter().chain(array) {
-            if !site.may(&self.user, &self.group, privilege) {
+            if !site.may(&self.user.name, &self.group, privilege) {
                 return Err(Refusal::NotAllowed(privilege.name()));
             }
         }
-        let accepted = site.accept(&self.rset, &self.user, &self.group);
+        let accepted = site.accept(&self.rset, &self.user.name, &self.group);
         self.rset = accepted.map_err(Refusal::NotAccepted)?;
         if self.duration_s == 0 {
             self.duration_s = site.default_duration_s;

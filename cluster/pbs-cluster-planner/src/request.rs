@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use pbs_profile::FOREVER;
 use pbs_resources::{format_duration, Rset};
-use pbs_site::{format_time, Promise, Site, Whom};
+use pbs_site::{format_time, Promise, Site, User, Whom};
 
 use crate::need::Impossible;
 use crate::rules::Limited;
@@ -140,7 +140,7 @@ pub struct Request {
     /// Desired time.
     pub when: When,
     /// User who submits the request.
-    pub user: String,
+    pub user: User,
     /// Group whose account is charged.
     pub group: String,
     /// Greater goes first where several are planned anew; see [`priority`].
@@ -166,7 +166,7 @@ impl Request {
             duration_s,
             margin_s: 0,
             when: When::BestEffort,
-            user: String::new(),
+            user: User::default(),
             group: String::new(),
             priority: 0,
             is_of_array: false,

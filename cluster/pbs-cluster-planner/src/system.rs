@@ -19,7 +19,7 @@ use crate::need::amount_of;
 use crate::rules::{Limit, OfRequest, Pool, Rules};
 use crate::soft::SoftHole;
 use crate::throttle::Throttles;
-use crate::types::{Cause, Sums, Who, NOTHING};
+use crate::types::{Cause, Holder, Sums, Who, NOTHING};
 
 /// The sRS as those see it whom these pools do not let in.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ pub(crate) struct System {
     inside: Vec<Profile>,
     /// Accounts of the users and groups that have submitted requests, by resource; `None`: no
     /// limit.
-    accounts: HashMap<Whom, Vec<Option<Account>>>,
+    accounts: HashMap<Holder, Vec<Option<Account>>>,
     /// Sets of requests of which only some may run at the same time.
     pub(crate) throttles: Throttles,
     names: Vec<String>,
@@ -105,11 +105,12 @@ impl System {
 
     /// Creates the accounts of a consumer: one for each resource that users know and on which the
     /// consumer has a limit.
-    fn make_accounts(&mut self, whom: &Whom) {
+    fn make_accounts(&mut self, holder: &Holder) {
         let resources = 0..self.names.len();
-        let accounts = resources.map(|of| Account::new(&self.rules, whom, of, self.available[of]));
+        let account = |of| Account::new(&self.rules, &holder.whom, of, self.available[of]);
+        let accounts = resources.map(account);
         let accounts = accounts.collect();
-        self.accounts.insert(whom.clone(), accounts);
+        self.accounts.insert(holder.clone(), accounts);
     }
 
     /// The pools that keep a resource from a request, as bits.
@@ -118,7 +119,8 @@ impl System {
             let resource = self.names.iter().position(|known| known == name)?;
             Some(amount_of(asked, resource))
         };
-        let facts = OfRequest { amounts: &amounts, duration_s, user: &who.user, group: &who.group };
+        let facts =
+            OfRequest { amounts: &amounts, duration_s, user: &who.user.name, group: &who.group };
         let pools = self.rules.pools.iter().enumerate().take(MOST_POOLS);
         let is_asked = amount_of(asked, resource) > 0;
         let keeps = |pool: &Pool| {
@@ -133,9 +135,9 @@ impl System {
     /// what it is kept from, by what it asked for.
     pub(crate) fn prepare(&mut self, asked: &Sums, duration_s: u64, who: &Who) {
         if !self.rules.limits.is_empty() {
-            for whom in who.consumers() {
-                if !self.accounts.contains_key(whom) {
-                    self.make_accounts(whom);
+            for holder in who.holders() {
+                if !self.accounts.contains_key(holder) {
+                    self.make_accounts(holder);
                 }
             }
         }
@@ -191,9 +193,9 @@ impl System {
                     change(&mut view.profile, over.clone());
                 }
             }
-            for whom in who.consumers() {
+            for holder in who.holders() {
                 let account =
-                    self.accounts.get_mut(whom).and_then(|of| of.get_mut(resource)?.as_mut());
+                    self.accounts.get_mut(holder).and_then(|of| of.get_mut(resource)?.as_mut());
                 let Some(account) = account else { continue };
                 for allowance in &mut account.allowances {
                     change(&mut allowance.profile, over.clone());
@@ -210,8 +212,8 @@ impl System {
     /// Adds the items and seconds of an accepted request to its consumers' accounts, or removes
     /// them.
     pub(crate) fn count_area(&mut self, sums: &Sums, span_s: u64, who: &Who, is_more: bool) {
-        for whom in who.consumers() {
-            let Some(accounts) = self.accounts.get_mut(whom) else {
+        for holder in who.holders() {
+            let Some(accounts) = self.accounts.get_mut(holder) else {
                 continue;
             };
             for &(resource, amount) in sums {
@@ -277,7 +279,8 @@ impl System {
             blocked: Vec::new(),
             horizon_s: self.rules.horizon_s,
         };
-        let locks = self.rules.locks.iter().filter(|(whom, _)| who.consumers().contains(whom));
+        let is_locked = |whom: &Whom| who.holders().iter().any(|holder| holder.whom == *whom);
+        let locks = self.rules.locks.iter().filter(|(whom, _)| is_locked(whom));
         if let Some((most, hole)) = self.throttles.hole(who) {
             ask.holes.push((Why::Throttle(most), hole));
         }
@@ -300,8 +303,9 @@ impl System {
                     hole(Why::Pool(named), &view.profile);
                 }
             }
-            for whom in who.consumers() {
-                let account = self.accounts.get(whom).and_then(|of| of.get(resource)?.as_ref());
+            for holder in who.holders() {
+                let whom = &holder.whom;
+                let account = self.accounts.get(holder).and_then(|of| of.get(resource)?.as_ref());
                 let Some(account) = account else { continue };
                 for allowance in &account.allowances {
                     let cause = Why::Items(whom, resource);
@@ -357,9 +361,9 @@ impl System {
         if !self.rules.limits.iter().any(is_part) {
             return;
         }
-        for (whom, accounts) in &mut self.accounts {
+        for (holder, accounts) in &mut self.accounts {
             if let Some(Some(account)) = accounts.get_mut(resource) {
-                account.set_available(&self.rules, (whom, resource), amounts, from_s);
+                account.set_available(&self.rules, (&holder.whom, resource), amounts, from_s);
             }
         }
     }

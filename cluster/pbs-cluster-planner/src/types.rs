@@ -2,8 +2,9 @@
 //! Types that all parts of the planner have in common.
 
 use std::cmp::Reverse;
+use std::hash::{Hash, Hasher};
 
-use pbs_site::Whom;
+use pbs_site::{User, Whom};
 
 use crate::machine::{Machine, ResourceId};
 use crate::request::Request;
@@ -30,12 +31,54 @@ pub struct Throttle {
     pub most: u64,
 }
 
+/// Holder of an account: a user or a group whose use is counted.
+///
+/// Rules are found by the name, and use is counted by the user: another user to whom the name was
+/// given has an account of their own under the same rules.
+#[derive(Clone, Debug)]
+pub(crate) struct Holder {
+    /// Name by which rules know the holder.
+    pub(crate) whom: Whom,
+    /// The user; `None`: the holder is a group.
+    user: Option<User>,
+}
+
+impl Holder {
+    fn of_user(user: &User) -> Self {
+        Self { whom: Whom::User(user.name.clone()), user: Some(user.clone()) }
+    }
+
+    fn of_group(group: &str) -> Self {
+        Self { whom: Whom::Group(group.into()), user: None }
+    }
+
+    /// Name of a group; `None`: the user decides.
+    fn group(&self) -> Option<&Whom> {
+        self.user.is_none().then_some(&self.whom)
+    }
+}
+
+impl PartialEq for Holder {
+    fn eq(&self, other: &Self) -> bool {
+        self.user == other.user && self.group() == other.group()
+    }
+}
+
+impl Eq for Holder {}
+
+impl Hash for Holder {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.user.hash(state);
+        self.group().hash(state);
+    }
+}
+
 /// Submitter of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Who {
-    pub(crate) user: String,
+    pub(crate) user: User,
     pub(crate) group: String,
-    consumers: [Whom; 2],
+    holders: [Holder; 2],
     /// Set to which the request belongs, with its limit.
     pub(crate) throttle: Option<Throttle>,
 }
@@ -46,14 +89,14 @@ impl Who {
         Self {
             user: user.clone(),
             group: group.clone(),
-            consumers: [Whom::User(user.clone()), Whom::Group(group.clone())],
+            holders: [Holder::of_user(user), Holder::of_group(group)],
             throttle: request.throttle.clone(),
         }
     }
 
-    /// The consumers of a request: its user, and its group.
-    pub(crate) fn consumers(&self) -> &[Whom; 2] {
-        &self.consumers
+    /// Holders of the accounts that a request counts in: its user, and its group.
+    pub(crate) fn holders(&self) -> &[Holder; 2] {
+        &self.holders
     }
 }
 

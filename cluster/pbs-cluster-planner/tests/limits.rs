@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use pbs_cluster_planner::{Cause, Limit, Limited, Pool, Refusal, Request, Rules, Throttle};
-use pbs_site::{Share, Whom};
+use pbs_site::{Share, User, Whom};
 
 const CORES: Limited = Limited::Resource(0);
 
@@ -35,6 +35,29 @@ fn items_are_limited() {
     let refused = planner.submit(0, &of("c", ask("ncpus=5", 10))).unwrap_err();
     let cause = Cause::Items(Whom::User("c".into()), 0);
     assert_eq!(refused, Refusal::Never(vec![cause]));
+}
+
+/// Rules are found by the name of a user, and each user's own use counts.
+#[test]
+fn users_of_the_same_name_have_accounts_of_their_own() {
+    let a = Whom::User("a".into());
+    let most = Limit { items: items(4), ..limit(a.clone(), CORES, ALWAYS) };
+    let one = Limit { items: items(1), ..limit(a, Limited::ArrayRequests, ALWAYS) };
+    let mut planner = with_rules(&[16], limits(&[most, one]));
+    let of = |uid: Option<u32>, name: &str| {
+        let user = User { name: name.into(), uid };
+        Request { user, is_of_array: true, ..ask("ncpus=4", 10) }
+    };
+    for uid in [Some(1000), Some(1001), None] {
+        assert_eq!(submit(&mut planner, 0, &of(uid, "a")), 0);
+        let refused = planner.submit(0, &of(uid, "a")).unwrap_err();
+        assert!(matches!(refused, Refusal::TooMany { .. }), "{refused:?}");
+        let more = Request { is_of_array: false, ..of(uid, "a") };
+        assert_eq!(submit(&mut planner, 0, &more), 10);
+    }
+    // A user's account is the same under another name.
+    let renamed = Request { is_of_array: false, ..of(Some(1000), "b") };
+    assert_eq!(submit(&mut planner, 0, &renamed), 20);
 }
 
 /// Half of the cores are half of those that there are.

@@ -86,7 +86,7 @@ fn requests(count: usize, least: u64, most: u64) -> Vec<Request> {
             };
             // The text is ours.
             let mut request = Request::new(text.parse().expect("a request"), job.requested_s);
-            request.user = job.user.to_string();
+            request.user = job.user.to_string().into();
             request.group = job.group.to_string();
             request
         }));

@@ -36,7 +36,7 @@ impl Requests {
     /// `pbs-site`: this way the limits of a site bind the jobs of a trace.
     pub(crate) fn of(&self, what: &TraceJob) -> Request {
         Request {
-            user: format!("u{}", what.user),
+            user: format!("u{}", what.user).into(),
             group: format!("G{}", what.group),
             ..Request::new(self.rset(what.cores, what.memory_bytes), what.requested_s)
         }

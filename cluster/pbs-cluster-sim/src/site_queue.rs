@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use pbs_cluster_planner::{Machine, Planner, Request, RequestId, Rules, State, When, NCPUS};
+use pbs_site::User;
 
 use crate::requests::Requests;
 use crate::{Policy, TraceJob};
@@ -119,7 +120,7 @@ impl SiteQueue {
         if self.overtaking == Overtaking::ShortestFirst {
             behind.sort_by_key(|came| self.waiting[came].request.duration_s);
         }
-        let mut failed: HashSet<(String, u64, String, String)> = HashSet::new();
+        let mut failed: HashSet<(String, u64, User, String)> = HashSet::new();
         let mut free_cores = self.free_cores();
         let mut looks = 0;
         for came in behind {

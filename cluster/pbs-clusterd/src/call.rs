@@ -8,6 +8,7 @@ use pbs_cluster_api::{
 };
 use pbs_manager::{Change, Wish};
 use pbs_resources::Rset;
+use pbs_site::User;
 use pbs_socket::Caller;
 use tokio::sync::oneshot;
 
@@ -17,8 +18,8 @@ pub type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
 /// A call of a user.
 #[derive(Debug)]
 pub struct Call {
-    /// Name of the user.
-    pub user: Arc<str>,
+    /// The user.
+    pub user: Arc<User>,
     /// The method with its parameters.
     pub method: Method,
 }
@@ -172,8 +173,10 @@ mod tests {
         let bytes = submission_bytes(&sent);
         assert_eq!(bytes, 7 + 1000 + size_of::<String>() + 40_000 * 8);
         let (answer, _answered) = oneshot::channel();
-        let call =
-            Call { user: "anna".into(), method: Method::Submit(Part::Sent(sent.into()), answer) };
+        let call = Call {
+            user: Arc::new("anna".into()),
+            method: Method::Submit(Part::Sent(sent.into()), answer),
+        };
         assert_eq!(pbs_socket::Call::bytes(&call), bytes);
     }
 }

@@ -13,7 +13,7 @@ use pbs_clusterd::service::Service;
 use pbs_clusterd::session::{notices, serve, stop, Notices, Stopped};
 use pbs_engine_node::Owners;
 use pbs_launch::signals::Signals;
-use pbs_manager::ledger::Access;
+use pbs_manager::ledger::{Access, Ledger};
 use pbs_manager::{only_mine, Engine, Manager, Simulated};
 use pbs_socket::{inbox, journal, notify, Inbox, Sender};
 use pbs_uapi::clock::unix_s;
@@ -99,6 +99,10 @@ fn serve_with<E: Engine>(
 ) -> Result<(), String> {
     let text = |error: pbs_manager::Error| error.to_string();
     only_mine(&cli.ledger).map_err(text)?;
+    let attributed = Ledger::attribute(&cli.ledger).map_err(|error| error.to_string())?;
+    if let Some(without) = attributed.and_then(|attributed| attributed.describe()) {
+        journal::warning(&format!("pbs-clusterd: {without}"));
+    }
     let (cluster, _) = Manager::open(&cli.ledger, Access::Write, engine).map_err(text)?;
     cluster.check_clock(unix_s()).map_err(text)?;
     let nodes = cluster.machine().node_count();

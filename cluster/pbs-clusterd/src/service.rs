@@ -12,10 +12,10 @@ use pbs_cluster_api::{
     Cause, Changed, Filter, Listed, NodesChanged, Notice, Object, Reasons, Refusal, Shown, Status,
 };
 use pbs_launch::signals::{wait_for, Signals};
-use pbs_manager::ledger::{NodeState, Row};
+use pbs_manager::ledger::{account_user, NodeState, Row};
 use pbs_manager::{Caller, Engine, Error, Held, Manager, Wish};
 use pbs_resources::Rset;
-use pbs_site::zone_text;
+use pbs_site::{zone_text, User};
 use pbs_socket::Inbox;
 use pbs_uapi::clock::unix_ns;
 
@@ -118,8 +118,8 @@ impl<E: Engine> Service<E> {
                 break;
             };
             called += 1;
-            let is_operator = peer.is_operator || self.cluster.site().is_operator(&call.user);
-            let caller = Caller { user: call.user.to_string(), is_operator };
+            let is_operator = peer.is_operator || self.cluster.site().is_operator(&call.user.name);
+            let caller = Caller { user: User::clone(&call.user), is_operator };
             self.perform(&caller, call.method);
         }
         called
@@ -245,14 +245,14 @@ impl<E: Engine> Service<E> {
         mut wish: Wish,
         is_reservation: bool,
     ) -> Result<Wish, Refusal> {
-        if wish.user.is_empty() {
-            wish.user = caller.user.clone();
-        }
+        wish.user = self.owner(caller, &wish.user.name)?;
         if wish.group.is_empty() {
-            let own = self.cluster.site().own_group(&wish.user);
+            let own = self.cluster.site().own_group(&wish.user.name);
             wish.group = own.map_or_else(String::new, String::from);
         }
-        for (what, name) in [("name", &wish.name), ("user", &wish.user), ("group", &wish.group)] {
+        for (what, name) in
+            [("name", &wish.name), ("user", &wish.user.name), ("group", &wish.group)]
+        {
             if name.len() > NAME_BYTES {
                 let what =
                     format!("the {what} is longer than {NAME_BYTES} bytes; write a shorter one");
@@ -280,8 +280,20 @@ impl<E: Engine> Service<E> {
         Ok(wish)
     }
 
+    /// Returns the user whom a submission names: the caller, or the account that has the name.
+    fn owner(&self, caller: &Caller, name: &str) -> Result<User, Refusal> {
+        if name.is_empty() || name == caller.user.name {
+            return Ok(caller.user.clone());
+        }
+        if !caller.is_operator {
+            // The cluster refuses the request: a name alone is nobody who calls.
+            return Ok(name.into());
+        }
+        account_user(name).map_err(|error| Refusal::Failed { why: error.to_string() })
+    }
+
     /// Checks that the caller may add that to what a user has.
-    fn allow(&self, caller: &Caller, user: &str, more: Held) -> Result<(), Refusal> {
+    fn allow(&self, caller: &Caller, user: &User, more: Held) -> Result<(), Refusal> {
         let own = self.cluster.held_by(user);
         self.limits.allow(caller, own, self.cluster.held_by_all(), more)
     }
@@ -294,7 +306,7 @@ impl<E: Engine> Service<E> {
         let more = self.cluster.held_more_with(id, rset);
         let (user, more) = more.map_err(|error| self.refusal(&error))?;
         // The operation refuses others by itself, and less is allowed always.
-        if more == Held::default() || (caller.user != user && !caller.is_operator) {
+        if more == Held::default() || (caller.user != *user && !caller.is_operator) {
             return Ok(());
         }
         self.allow(caller, user, more)
@@ -422,7 +434,7 @@ impl<E: Engine> Service<E> {
 
 /// Leaves out what only the owner and operators see.
 fn shown_to(caller: &Caller, mut row: Row) -> Row {
-    if !caller.is_operator && row.user != caller.user {
+    if !caller.is_operator && row.owner() != caller.user {
         row.command.clear();
     }
     row

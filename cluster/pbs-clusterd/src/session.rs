@@ -14,6 +14,7 @@ use pbs_cluster_api::{
 };
 use pbs_manager::ledger::{Event, Row, State};
 use pbs_resources::Rset;
+use pbs_site::User;
 use pbs_socket::{notify, user_name, Caller, ConnectionLimits, Sender, Watch};
 use tokio::sync::{broadcast, oneshot};
 use tokio::time::sleep;
@@ -37,8 +38,8 @@ pub fn notices() -> Notices {
 /// The service, as one caller sees it.
 pub struct Session {
     caller: Caller,
-    /// Name of the caller, which the site knows.
-    user: Arc<str>,
+    /// The caller, with the name that the site knows.
+    user: Arc<User>,
     /// To the thread that has the cluster.
     cluster: Sender<Call>,
     /// Sender of events to sessions that watch.
@@ -83,7 +84,7 @@ pub fn serve(
         local.spawn_local(notify::watch(cluster.clone(), every));
     }
     let session = |caller: Caller| Session {
-        user: user_name(caller.uid).into(),
+        user: User::with_uid(&user_name(caller.uid), caller.uid).into(),
         caller,
         cluster: cluster.clone(),
         notices: notices.clone(),

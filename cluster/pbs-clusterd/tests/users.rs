@@ -3,9 +3,11 @@
 
 mod common;
 
-use common::{is_root, serve, site, wanted, BIN, DAEMON};
+use common::{is_root, serve, serve_prepared, site, wanted, BIN, DAEMON};
 use pbs_cluster_api::{Alteration, Failure, Filter, Object, Refusal, Submission};
 use pbs_manager::ledger::{After, Outcome, State};
+use pbs_manager::{Caller, Manager, Simulated, Wish};
+use pbs_site::User;
 
 fn refusal<T: std::fmt::Debug>(answer: Result<T, Failure>) -> Refusal {
     match answer {
@@ -53,6 +55,43 @@ fn only_the_owner_and_operators_change_a_request() {
     let all = Filter { ended: Some(true), ..Filter::default() };
     let outcomes = other.list(&all).unwrap().1.into_iter().map(|row| row.outcome);
     assert_eq!(outcomes.collect::<Vec<_>>(), [Some("killed by daemon".into()), None]);
+}
+
+/// A user who has the name of an earlier one gets none of the earlier user's requests.
+#[test]
+fn a_reused_name_gets_no_requests() {
+    if !is_root() {
+        pbs_text::skipped("it needs root, to connect as other users");
+        return;
+    }
+    let mut served = serve_prepared("reused", &["--user-requests", "1"], |ledger| {
+        let clock_s = pbs_uapi::clock::unix_s();
+        let mut cluster = Manager::create(ledger, &site(2), clock_s, Simulated::default()).unwrap();
+        let caller = Caller { user: User::with_uid("daemon", 12_345), is_operator: false };
+        let wish = Wish {
+            duration_s: 600,
+            command: vec!["./secret".into()],
+            ..Wish::new("ncpus=1".parse().unwrap(), caller.user.clone(), "")
+        };
+        cluster.submit(&caller, &wish).unwrap();
+    });
+    // What the ledger restores is the same.
+    for _ in 0..2 {
+        let mut other = served.client_of(DAEMON);
+        let Object(seen) = other.show(1).unwrap().request;
+        assert_eq!((&*seen.user, seen.uid, seen.command.len()), ("daemon", Some(12_345), 0));
+        assert!(matches!(refusal(other.kill(&[1])), Refusal::NotPermitted { .. }));
+        let change = Alteration { duration_s: Some(60), ..Alteration::default() };
+        assert!(matches!(refusal(other.alter(1, &change)), Refusal::NotPermitted { .. }));
+        served.restart();
+    }
+    // The earlier user's request is none of the only one that each may have.
+    let mut other = served.client_of(DAEMON);
+    let own = other.submit(&wanted("ncpus=1", 60)).unwrap();
+    assert_eq!((&*own[0].user, own[0].uid, own[0].submitted_by_uid), ("daemon", Some(1), Some(1)));
+    let in_name = Submission { user: Some("daemon".into()), ..wanted("ncpus=1", 60) };
+    let by_root = served.client().submit(&in_name).unwrap();
+    assert_eq!((by_root[0].uid, by_root[0].submitted_by_uid), (Some(1), Some(0)));
 }
 
 /// The site makes operators, by a user's own privileges or by those of a group that it lists for

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 
 use pbs_node_api::Environment;
+use pbs_site::User;
 use rustix::fs::{Gid, Uid};
 use rustix::process::{geteuid, getgid, getuid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -24,24 +25,27 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The account of that name.
+    /// Account of a user, by the user's number.
     ///
     /// # Errors
     ///
     /// There is no such account, or the files cannot be read.
-    pub(crate) fn of(name: &str) -> Result<Self, String> {
+    pub(crate) fn of(user: &User) -> Result<Self, String> {
         let read =
             |file: &str| fs::read_to_string(file).map_err(|error| format!("{file}: {error}"));
+        let no_account = |of: String| format!("/etc/passwd has no {of}; ask an operator");
+        let uid = user.uid.ok_or_else(|| no_account(format!("user {user}")))?;
         let (users, groups) = (read("/etc/passwd")?, read("/etc/group")?);
-        Self::find(&users, &groups, name)
-            .ok_or_else(|| format!("/etc/passwd has no user {name}, whose programs could be run"))
+        Self::find(&users, &groups, uid)
+            .ok_or_else(|| no_account(format!("user {uid}, who was {user}")))
     }
 
-    /// The account of that name by the lines of a passwd and of a group file.
-    fn find(users: &str, groups: &str, name: &str) -> Option<Self> {
-        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
-        let fields: Vec<&str> = line.split(':').collect();
-        let &[name, _, uid, gid, _, home, shell] = &fields[..] else {
+    /// Account of a number by the lines of a passwd and of a group file.
+    fn find(users: &str, groups: &str, uid: u32) -> Option<Self> {
+        let number = uid.to_string();
+        let is_it = |line: &&str| line.split(':').nth(2) == Some(&*number);
+        let fields: Vec<&str> = users.lines().find(is_it)?.split(':').collect();
+        let &[name, _, _, gid, _, home, shell] = &fields[..] else {
             return None;
         };
         let member_of = groups.lines().filter_map(|line| {
@@ -54,7 +58,7 @@ impl Account {
         });
         Some(Self {
             name: name.into(),
-            uid: uid.parse().ok()?,
+            uid,
             gid: gid.parse().ok()?,
             groups: member_of.collect(),
             home: home.into(),
@@ -102,9 +106,10 @@ mod tests {
 
     #[test]
     fn an_account_has_its_groups() {
-        let users = "root:x:0:0:root:/root:/bin/sh\nanna:x:1000:100:Anna,,:/home/anna:\nbob:x:7\n";
+        let users = "root:x:0:0:root:/root:/bin/sh\nanna:x:1000:100:Anna,,:/home/anna:\nbob:x:7\n\
+                     uno:x:1:7:::\n";
         let groups = "users:x:100:\nvideo:x:44:bob,anna\naudio:x:29:anna2\nlab:x:900:anna\nx\n";
-        let anna = Account::find(users, groups, "anna").unwrap();
+        let anna = Account::find(users, groups, 1000).unwrap();
         let expected = Account {
             name: "anna".into(),
             uid: 1000,
@@ -114,8 +119,16 @@ mod tests {
             shell: "/bin/sh".into(),
         };
         assert_eq!(anna, expected);
-        assert_eq!(Account::find(users, groups, "bob"), None);
-        assert_eq!(Account::find(users, groups, "an"), None);
-        assert!(Account::of("no:such").unwrap_err().contains("no user no:such"));
+        assert_eq!(Account::find(users, groups, 7), None);
+        assert_eq!(Account::find(users, groups, 10), None);
+    }
+
+    /// A request of a user whose number is not known runs as nobody, whoever has the name.
+    #[test]
+    fn a_name_is_no_account() {
+        assert!(Account::of(&User::with_uid("renamed", 0)).is_ok_and(|of| of.name == "root"));
+        assert!(Account::of(&"root".into()).unwrap_err().contains("no user root"));
+        let none = Account::of(&User::with_uid("root", u32::MAX)).unwrap_err();
+        assert!(none.contains("no user 4294967295, who was root"), "{none}");
     }
 }

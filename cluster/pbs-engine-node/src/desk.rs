@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
 use pbs_manager::{Allocation, Engine, Happened};
+use pbs_site::User;
 use pbs_uapi::clock::unix_s;
 
 use crate::account::Account;
@@ -184,7 +185,7 @@ impl Desk {
     }
 
     /// The thread: acts in the name of the owner until nothing is wanted.
-    pub(crate) fn run(&self, owner: &str, socket: PathBuf, reports: &Reports) {
+    pub(crate) fn run(&self, owner: &User, socket: PathBuf, reports: &Reports) {
         let entered = Account::of(owner).and_then(|account| {
             let entered = account.enter();
             entered.map_err(|error| format!("programs of {owner} cannot be run: {error}"))?;

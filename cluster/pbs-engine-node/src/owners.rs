@@ -16,6 +16,7 @@ use std::thread;
 
 use pbs_cluster_planner::RequestId;
 use pbs_manager::{Allocation, Caller, Engine, Happened, Wish};
+use pbs_site::User;
 
 use crate::desk::{lock, Desk, Reports};
 use crate::sweep::{sweep, Running};
@@ -34,9 +35,9 @@ enum Order {
 /// The service of this node, for the owners of requests.
 pub struct Owners {
     socket: PathBuf,
-    desks: HashMap<String, Arc<Desk>>,
+    desks: HashMap<User, Arc<Desk>>,
     /// Owner of each request that has its nodes.
-    owners: HashMap<RequestId, String>,
+    owners: HashMap<RequestId, User>,
     /// Start of each request that has its nodes.
     running: Running,
     /// Orders that are not in the ledger yet.
@@ -82,10 +83,10 @@ impl Owners {
         let desk = Arc::new(Desk::default());
         desk.start(allocation);
         let (of_thread, reports) = (Arc::clone(&desk), Arc::clone(&self.reports));
-        let (name, socket) = (owner.clone(), self.socket.clone());
+        let (of_owner, socket) = (owner.clone(), self.socket.clone());
         let thread = thread::Builder::new().name("owner".into());
         thread
-            .spawn(move || of_thread.run(&name, socket, &reports))
+            .spawn(move || of_thread.run(&of_owner, socket, &reports))
             .map_err(|error| format!("no thread could be started: {error}"))?;
         self.desks.insert(owner.clone(), desk);
         Ok(())
@@ -138,7 +139,7 @@ impl Owners {
     }
 }
 
-fn others(owner: &str) -> String {
+fn others(owner: &User) -> String {
     format!("only {owner} can submit what runs as {owner}; leave out --user, or become that user")
 }
 

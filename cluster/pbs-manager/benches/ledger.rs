@@ -58,7 +58,7 @@ fn wishes(count: usize) -> Vec<(Caller, Wish)> {
             duration_s: job.requested_s.min(59 * 86_400),
             ..Wish::new(text.parse().expect("a request"), &user, &group)
         };
-        let caller = Caller { user, is_operator: false };
+        let caller = Caller { user: user.into(), is_operator: false };
         (caller, wish)
     });
     wishes.take(count).collect()
@@ -170,7 +170,8 @@ fn array(rows: &Rows) {
     };
     let begin = Instant::now();
     for user in 1..=2 {
-        let of = Wish { user: format!("u{user}"), group: format!("G{user}"), ..array.clone() };
+        let of =
+            Wish { user: format!("u{user}").into(), group: format!("G{user}"), ..array.clone() };
         let caller = Caller { user: of.user.clone(), ..caller.clone() };
         let done = manager.submit(&caller, &of);
         assert!(done.is_ok(), "{done:?}");

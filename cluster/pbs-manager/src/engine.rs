@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use pbs_cluster_planner::RequestId;
+use pbs_site::User;
 
 use crate::wish::{Caller, Wish};
 
@@ -16,7 +17,7 @@ pub struct Allocation {
     /// Number of the request.
     pub request: RequestId,
     /// User who owns the request.
-    pub user: String,
+    pub user: User,
     /// Command that is started.
     pub command: Vec<String>,
     /// Names of nodes, and of each the names and amounts of resources.
@@ -28,7 +29,7 @@ pub struct Allocation {
     /// Actual run time, if it is known: the allocation is simulated then.
     pub run_s: Option<u64>,
     /// User who submitted the request, who may be an operator; `None`: it is not known.
-    pub submitted_by: Option<String>,
+    pub submitted_by: Option<User>,
     /// Index of the request in its array.
     pub array_index: Option<u64>,
     /// Signal by which programs are notified before the end.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pbs_cluster_planner::optimise::Improvement;
 use pbs_cluster_planner::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
 use pbs_resources::{format_duration, Rset};
-use pbs_site::Site;
+use pbs_site::{Site, User};
 
 use crate::deadlines::Deadlines;
 use crate::engine::Engine;
@@ -184,7 +184,7 @@ impl<E: Engine> Manager<E> {
     /// that: as many of them as fit into the page, in the order of their numbers.
     pub fn open_rows_above(&self, id: RequestId, user: Option<&str>, page: Page) -> Paged {
         let above = self.records.range(id.saturating_add(1)..);
-        let of_user = above.filter(|(_, of)| user.is_none_or(|user| of.request.user == user));
+        let of_user = above.filter(|(_, of)| user.is_none_or(|user| of.request.user.name == user));
         let (mut rows, mut bytes) = (Vec::new(), 0);
         for (&id, record) in of_user {
             if page.is_full(rows.len(), bytes) {
@@ -201,7 +201,7 @@ impl<E: Engine> Manager<E> {
     }
 
     /// Returns what a user's requests that have not ended take.
-    pub fn held_by(&self, user: &str) -> Held {
+    pub fn held_by(&self, user: &User) -> Held {
         self.records.held_by(user)
     }
 
@@ -227,7 +227,7 @@ impl<E: Engine> Manager<E> {
     /// # Errors
     ///
     /// [`Error::NoRequest`].
-    pub fn held_more_with(&self, id: RequestId, rset: &Rset) -> Result<(&str, Held), Error> {
+    pub fn held_more_with(&self, id: RequestId, rset: &Rset) -> Result<(&User, Held), Error> {
         let record = self.records.get(&id).ok_or(Error::NoRequest(id))?;
         let parts = Parts { rset, ..record.parts() };
         let bytes = parts.held_bytes(self.machine.node_count());

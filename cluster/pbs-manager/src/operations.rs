@@ -4,7 +4,7 @@
 use pbs_cluster_planner::{Cause, Refusal, Request, RequestId, State, When};
 use pbs_launch::NoticeSignal;
 use pbs_resources::{format_duration, Rset};
-use pbs_site::{format_time, Privilege, Promise};
+use pbs_site::{format_time, Privilege, Promise, User};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -101,7 +101,7 @@ impl<E: Engine> Manager<E> {
     /// As [`Self::submit`]; user or group need the privilege to reserve.
     pub fn reserve(&mut self, caller: &Caller, wish: &Wish) -> Result<RequestId, Error> {
         self.check_permission(caller, &wish.user, "reserve in the name of others")?;
-        let may = self.site.may(&wish.user, &wish.group, Privilege::Reserve);
+        let may = self.site.may(&wish.user.name, &wish.group, Privilege::Reserve);
         if !may && !caller.is_operator {
             return Err(Error::NotPermitted("reserve; ask an operator".into()));
         }
@@ -228,6 +228,10 @@ impl<E: Engine> Manager<E> {
             return Err(Error::Wrong(NO_DEADLINE.into()));
         }
         request.priority = 0;
+        if request.user == caller.user {
+            // The site may know the user by another name now.
+            request.user = caller.user.clone();
+        }
         let request = self.completed(request)?;
         self.planner.alter(self.clock_s, id, &request)?;
         if let Some(record) = self.records.get_mut(&id) {
@@ -251,7 +255,7 @@ impl<E: Engine> Manager<E> {
     pub fn extend(&mut self, caller: &Caller, id: RequestId, by_s: u64) -> Result<(), Error> {
         let request = self.request(id)?.clone();
         self.check_permission(caller, &request.user, "extend requests of others")?;
-        let may = self.site.may(&request.user, &request.group, Privilege::Extend);
+        let may = self.site.may(&caller.user.name, &request.group, Privilege::Extend);
         if !may && !caller.is_operator {
             return Err(Error::NotPermitted("extend; ask an operator".into()));
         }
@@ -324,7 +328,7 @@ impl<E: Engine> Manager<E> {
             );
             return Err(Error::Wrong(what));
         }
-        let accepted = self.site.accept(rset, &request.user, &request.group);
+        let accepted = self.site.accept(rset, &request.user.name, &request.group);
         let rset = accepted.map_err(Refusal::NotAccepted)?;
         check_length(&rset)?;
         self.planner.resize(self.clock_s, id, &rset)?;
@@ -373,8 +377,8 @@ impl<E: Engine> Manager<E> {
     }
 
     /// Checks that the caller is the user, or an operator.
-    fn check_permission(&self, caller: &Caller, user: &str, what: &str) -> Result<(), Error> {
-        if caller.is_operator || caller.user == user {
+    fn check_permission(&self, caller: &Caller, user: &User, what: &str) -> Result<(), Error> {
+        if caller.is_operator || caller.user == *user {
             Ok(())
         } else {
             Err(Error::NotPermitted(format!("{what}; operators may")))
@@ -454,7 +458,7 @@ impl<E: Engine> Manager<E> {
         request: &Request,
     ) -> Result<Result<RequestId, pbs_cluster_planner::Refusal>, Error> {
         let held = self.request(reservation)?;
-        let user = self.site.user(&request.user);
+        let user = self.site.user(&request.user.name);
         let is_member =
             held.group == request.group && user.is_some_and(|of| of.groups.contains(&held.group));
         let is_of_it = held.user == request.user || is_member;

@@ -3,7 +3,7 @@
 
 use pbs_cluster_planner::{Machine, Placed, Request, RequestId, Standing};
 use pbs_resources::Rset;
-use pbs_site::Promise;
+use pbs_site::{Promise, User};
 
 use crate::ledger::{After, Outcome, Phase, Row, State};
 
@@ -22,7 +22,7 @@ pub(crate) struct RequestRecord {
     pub(crate) notify_s: Option<u64>,
     pub(crate) notify_signal: Option<String>,
     /// User who submitted the request.
-    pub(crate) submitted_by: Option<String>,
+    pub(crate) submitted_by: Option<User>,
     pub(crate) is_restartable: bool,
     /// Unfinished requests that must end before this one starts.
     pub(crate) after: Vec<After>,
@@ -46,7 +46,7 @@ impl RequestRecord {
                 duration_s: row.duration_s - margin_s,
                 margin_s,
                 when: row.when.parse().ok()?,
-                user: row.user.clone(),
+                user: row.owner(),
                 group: row.group.clone(),
                 priority: row.priority,
                 is_of_array: row.is_of_array,
@@ -65,7 +65,7 @@ impl RequestRecord {
             run_s: row.run_s,
             notify_s: row.notify_s,
             notify_signal: row.notify_signal.clone(),
-            submitted_by: row.submitted_by.clone(),
+            submitted_by: row.submitter(),
             is_restartable: row.is_restartable,
             after: row.after.clone(),
             allocate_s: row.allocate_s,
@@ -149,7 +149,7 @@ impl RequestRecord {
     pub(crate) fn parts(&self) -> Parts<'_> {
         Parts {
             rset: &self.request.rset,
-            texts: [&self.name, &self.request.user, &self.request.group],
+            texts: [&self.name, &self.request.user.name, &self.request.group],
             command: &self.command,
             after: &self.after,
             is_reservation: self.is_reservation,

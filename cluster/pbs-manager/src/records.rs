@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 
 use pbs_cluster_planner::RequestId;
+use pbs_site::User;
 
 use crate::record::RequestRecord;
 
@@ -23,7 +24,7 @@ pub struct Held {
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     all: BTreeMap<RequestId, RequestRecord>,
-    of_users: HashMap<String, Held>,
+    of_users: HashMap<User, Held>,
     /// Requests that others follow or are inside, with the number of those.
     referred: HashMap<RequestId, usize>,
 }
@@ -35,7 +36,7 @@ fn references(record: &RequestRecord) -> impl Iterator<Item = RequestId> + '_ {
 
 impl Records {
     /// Returns what a user has.
-    pub(crate) fn held_by(&self, user: &str) -> Held {
+    pub(crate) fn held_by(&self, user: &User) -> Held {
         self.of_users.get(user).copied().unwrap_or_default()
     }
 

@@ -3,7 +3,7 @@
 
 use pbs_cluster_planner::{RequestId, Throttle, When};
 use pbs_resources::Rset;
-use pbs_site::Promise;
+use pbs_site::{Promise, User};
 
 use crate::ledger::After;
 use crate::record::Parts;
@@ -13,8 +13,8 @@ use crate::Error;
 /// file, never from the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The user's name.
-    pub user: String,
+    /// The user.
+    pub user: User,
     /// Whether it may do what operators do.
     pub is_operator: bool,
 }
@@ -44,7 +44,7 @@ pub struct Wish {
     /// Desired time.
     pub when: When,
     /// User who will own the request.
-    pub user: String,
+    pub user: User,
     /// Group whose account is charged.
     pub group: String,
     /// Name of the request.
@@ -73,7 +73,7 @@ pub struct Wish {
 
 impl Wish {
     /// Best effort of a user, for as long as the site takes for it.
-    pub fn new(rset: Rset, user: &str, group: &str) -> Self {
+    pub fn new(rset: Rset, user: impl Into<User>, group: &str) -> Self {
         Self {
             rset,
             duration_s: 0,
@@ -100,7 +100,7 @@ impl Wish {
     pub(crate) fn parts(&self, is_reservation: bool) -> Parts<'_> {
         Parts {
             rset: &self.rset,
-            texts: [&self.name, &self.user, &self.group],
+            texts: [&self.name, &self.user.name, &self.group],
             command: &self.command,
             after: &self.after,
             is_reservation,

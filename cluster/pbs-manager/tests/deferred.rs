@@ -123,20 +123,23 @@ fn all_have_their_turn() {
 #[test]
 fn requests_of_a_user_are_counted() {
     let mut cluster = small("deferred-held");
-    assert_eq!(cluster.manager.held_by("u"), Held::default());
+    assert_eq!(cluster.manager.held_by(&"u".into()), Held::default());
     let first = cluster.submit(&wish("ncpus=1", 60));
     cluster.submit(&wish("ncpus=1", 60));
     assert_eq!(
-        (cluster.manager.held_by("u").requests, cluster.manager.held_by("v").requests),
+        (
+            cluster.manager.held_by(&"u".into()).requests,
+            cluster.manager.held_by(&"v".into()).requests
+        ),
         (2, 0)
     );
     cluster.reopen();
-    assert_eq!(cluster.manager.held_by("u").requests, 2);
-    assert_eq!(cluster.manager.held_by_all(), cluster.manager.held_by("u"));
+    assert_eq!(cluster.manager.held_by(&"u".into()).requests, 2);
+    assert_eq!(cluster.manager.held_by_all(), cluster.manager.held_by(&"u".into()));
     cluster.manager.kill(&user("u"), first).unwrap();
-    assert_eq!(cluster.manager.held_by("u").requests, 1);
+    assert_eq!(cluster.manager.held_by(&"u".into()).requests, 1);
     cluster.manager.advance(T + 3600).unwrap();
-    assert_eq!(cluster.manager.held_by("u"), Held::default());
+    assert_eq!(cluster.manager.held_by(&"u".into()), Held::default());
 }
 
 /// Everything that grows with a request counts: texts, dependencies, nodes that it holds for
@@ -148,7 +151,7 @@ fn all_memory_of_a_request_is_counted() {
     let plain = wish("ncpus=1", 60);
     let first = cluster.submit(&plain);
     let least = bytes(&cluster, &plain);
-    assert_eq!(cluster.manager.held_by("u").bytes, least);
+    assert_eq!(cluster.manager.held_by(&"u".into()).bytes, least);
     let after = vec![After { request: first, outcome: Outcome::Any }; 9];
     let long = "x".repeat(100);
     for (more, of) in [
@@ -169,18 +172,18 @@ fn all_memory_of_a_request_is_counted() {
     let second = cluster.submit(&Wish { when: When::After { start_s: T + 600 }, ..plain });
     let expected = {
         let (of, more) = cluster.manager.held_more_with(second, &rset.parse().unwrap()).unwrap();
-        assert_eq!((of, more.requests), ("u", 0));
+        assert_eq!((of.name.as_str(), more.requests), ("u", 0));
         assert!(more.bytes > 0);
-        cluster.manager.held_by("u").bytes + more.bytes
+        cluster.manager.held_by(&"u".into()).bytes + more.bytes
     };
     cluster.manager.alter(&user("u"), second, &change).unwrap();
-    assert_eq!(cluster.manager.held_by("u").bytes, expected);
+    assert_eq!(cluster.manager.held_by(&"u".into()).bytes, expected);
     cluster.reopen();
-    assert_eq!(cluster.manager.held_by("u").bytes, expected);
+    assert_eq!(cluster.manager.held_by(&"u".into()).bytes, expected);
     for id in [first, second] {
         cluster.manager.kill(&user("u"), id).unwrap();
     }
-    assert_eq!(cluster.manager.held_by("u"), Held::default());
+    assert_eq!(cluster.manager.held_by(&"u".into()), Held::default());
 }
 
 /// Additions of the site may make a request too long for the next process that reads it.

@@ -221,7 +221,7 @@ fn a_reservation_is_for_its_owner_and_members_of_its_group() {
     let within = |cluster: &mut Cluster, held, name: &str, group: &str| {
         let (name, group) = (name.to_string(), group.to_string());
         let caller = user(&name);
-        let wish = Wish { within: Some(held), user: name, group, ..wish("ncpus=1", 10) };
+        let wish = Wish { within: Some(held), user: name.into(), group, ..wish("ncpus=1", 10) };
         cluster.manager.submit(&caller, &wish)
     };
     for group in ["", "g"] {

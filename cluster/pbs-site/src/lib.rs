@@ -27,6 +27,7 @@ mod read;
 mod resource;
 mod share;
 mod site;
+mod user;
 mod validity;
 mod zone;
 
@@ -43,5 +44,6 @@ pub use pool::{Pool, MOST_POOLS};
 pub use resource::{Kind, Resource, Scope};
 pub use share::Share;
 pub use site::{Site, Weights, LEAST_KEPT_REQUESTS};
+pub use user::User;
 pub use validity::{Validity, Windows};
 pub use zone::{parse_zone, zone_note, zone_text};

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The ledger of a cluster: making it, opening it, and its clock.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::tz::TimeZone;
-use pbs_manager::ledger::{Access, Row};
+use pbs_manager::ledger::{account_user, Access, Ledger, Row};
 use pbs_manager::{Error, Manager, Recovered, Simulated};
-use pbs_site::{format_time, next_time_s, parse_time_s};
+use pbs_site::{format_time, next_time_s, parse_time_s, User};
 use pbs_uapi::clock::unix_s;
 use serde::Serialize;
 
 use super::site::read_site;
 use crate::failure::Failure;
 use crate::files::read;
-use crate::output::{counted, Output};
+use crate::output::{counted, report, Output};
 
 /// A cluster in virtual time.
 pub(super) type Cluster = Manager<Simulated>;
@@ -78,9 +78,33 @@ struct Clock {
 
 impl LedgerOptions {
     pub(super) fn open(&self, access: Access) -> Result<Cluster, Failure> {
-        let opened = Manager::open(&self.ledger, access, Simulated::default());
-        Ok(opened.map_err(failure)?.0)
+        open(&self.ledger, access)
     }
+}
+
+/// Opens a ledger. One of an older version that is to be written gets the numbers of its owners
+/// before.
+pub(super) fn open(ledger: &Path, access: Access) -> Result<Cluster, Failure> {
+    if access == Access::Write {
+        attribute(ledger)?;
+    }
+    let opened = Manager::open(ledger, access, Simulated::default());
+    Ok(opened.map_err(failure)?.0)
+}
+
+/// Gives the owners in a ledger of an older version the numbers of their accounts, and reports
+/// those who have none.
+pub(super) fn attribute(ledger: &Path) -> Result<(), Failure> {
+    let attributed = Ledger::attribute(ledger).map_err(|error| failure(error.into()))?;
+    if let Some(without) = attributed.and_then(|attributed| attributed.describe()) {
+        report(&format!("pbsctl: {}: {without}", ledger.display()));
+    }
+    Ok(())
+}
+
+/// Returns the user of a name, with the number of the account that has it on this machine.
+pub(super) fn user_of(name: &str) -> Result<User, Failure> {
+    account_user(name).map_err(|error| failure(error.into()))
 }
 
 /// Name of the user who is logged in; it gives no rights.
@@ -104,6 +128,7 @@ pub(super) fn site(out: Output, options: &SiteOptions) -> Result<(), Failure> {
     // Problems of the file are reported line by line.
     read_site(&options.site)?;
     let text = read(&options.site)?;
+    attribute(&options.ledger.ledger)?;
     let opened = Manager::set_site(&options.ledger.ledger, &text, Simulated::default());
     let (cluster, recovered) = opened.map_err(failure)?;
     told(out, &cluster, &recovered)

@@ -7,12 +7,12 @@ use clap::Args;
 use jiff::tz::TimeZone;
 use pbs_cluster_api::{Alteration, Cause, Client, Filter, Refusal, Status, Submission, SOCKET};
 use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Row};
-use pbs_manager::{Caller, Change, Error, Manager, Simulated, Wish, MOST_BACKFILLS};
+use pbs_manager::{Caller, Change, Error, Wish, MOST_BACKFILLS};
 use pbs_resources::Rset;
-use pbs_site::{parse_zone, Privilege};
+use pbs_site::{parse_zone, Privilege, User};
 use serde::Serialize;
 
-use super::ledger::{declined, failure, login, Cluster, FILE};
+use super::ledger::{declined, failure, login, open, user_of, Cluster, FILE};
 use crate::failure::Failure;
 use crate::output::report;
 
@@ -74,19 +74,18 @@ impl ReachOptions {
             return Ok(Reached::Service(Box::new(Called::new(socket)?), self));
         }
         let ledger = self.ledger.as_deref().unwrap_or(Path::new(FILE));
-        let opened = Manager::open(ledger, access, Simulated::default());
-        Ok(Reached::File(Box::new(opened.map_err(failure)?.0), self))
+        Ok(Reached::File(Box::new(open(ledger, access)?), self))
     }
 
     /// Caller of an operation on the file. Write access makes an operator.
-    fn caller(&self, cluster: &Cluster, group: &str) -> Caller {
-        match &self.user {
+    fn caller(&self, cluster: &Cluster, group: &str) -> Result<Caller, Failure> {
+        Ok(match &self.user {
             Some(user) => Caller {
                 is_operator: cluster.site().may(user, group, Privilege::Operator),
-                user: user.clone(),
+                user: user_of(user)?,
             },
-            None => Caller { user: login(), is_operator: true },
-        }
+            None => Caller { user: user_of(&login())?, is_operator: true },
+        })
     }
 
     /// Refuses to act as another user where the service knows who calls.
@@ -136,11 +135,12 @@ impl Reached<'_> {
         }
     }
 
-    /// The user that a request is for; empty: the one whom the service knows.
-    pub(super) fn user(&self) -> String {
+    /// The user that a request is for. The service knows the number, and who calls if the name is
+    /// empty.
+    pub(super) fn user(&self) -> Result<User, Failure> {
         match self {
-            Self::File(_, options) => options.user.clone().unwrap_or_else(login),
-            Self::Service(_, options) => options.user.clone().unwrap_or_default(),
+            Self::File(_, options) => user_of(&options.user.clone().unwrap_or_else(login)),
+            Self::Service(_, options) => Ok(options.user.clone().unwrap_or_default().into()),
         }
     }
 
@@ -179,7 +179,7 @@ impl Reached<'_> {
     pub(super) fn submit(&mut self, wish: &Wish) -> Result<Vec<Row>, Failure> {
         match self {
             Self::File(cluster, options) => {
-                let caller = options.caller(cluster, &wish.group);
+                let caller = options.caller(cluster, &wish.group)?;
                 let ids = cluster.submit(&caller, wish);
                 rows(cluster, &ids.map_err(|error| declined(error, cluster))?)
             }
@@ -190,7 +190,7 @@ impl Reached<'_> {
     pub(super) fn reserve(&mut self, wish: &Wish) -> Result<Vec<Row>, Failure> {
         match self {
             Self::File(cluster, options) => {
-                let caller = options.caller(cluster, &wish.group);
+                let caller = options.caller(cluster, &wish.group)?;
                 let id = cluster.reserve(&caller, wish);
                 rows(cluster, &[id.map_err(|error| declined(error, cluster))?])
             }
@@ -267,7 +267,7 @@ impl Reached<'_> {
     ) -> Result<Vec<Row>, Failure> {
         match self {
             Self::File(cluster, options) => {
-                let caller = options.caller(cluster, "");
+                let caller = options.caller(cluster, "")?;
                 for &id in ids {
                     in_file(cluster, &caller, id).map_err(|error| declined(error, cluster))?;
                 }
@@ -350,7 +350,7 @@ impl Reached<'_> {
     ) -> Result<NodesNow, Failure> {
         match self {
             Self::File(cluster, options) => {
-                let caller = options.caller(cluster, "");
+                let caller = options.caller(cluster, "")?;
                 let mut now = NodesNow::default();
                 for name in names {
                     let replanned = match state {

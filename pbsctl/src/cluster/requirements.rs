@@ -182,9 +182,9 @@ impl Requirements {
             Failure::Usage(what.into())
         })?;
         cluster.note_unknown_none(&rset);
-        let user = cluster.user();
+        let user = cluster.user()?;
         // Without a word a user's own account.
-        let group = self.group.clone().unwrap_or_else(|| cluster.own_group(&user));
+        let group = self.group.clone().unwrap_or_else(|| cluster.own_group(&user.name));
         Ok(Wish {
             duration_s: self.duration_s.unwrap_or(0),
             when: self.when.when(cluster)?.unwrap_or(When::BestEffort),
@@ -198,7 +198,7 @@ impl Requirements {
             within: self.within,
             after: self.depend.iter().flat_map(|of| &of.0).copied().collect(),
             promise: self.promise.map(Promise::from),
-            ..Wish::new(rset, &user, &group)
+            ..Wish::new(rset, user, &group)
         })
     }
 }

@@ -9,7 +9,7 @@ use pbs_engine_node::{serve, Local};
 use pbs_node_api::Environment;
 use pbs_slurm::{Serving, Slurm};
 
-use super::ledger::{duration_s, failure, LedgerOptions};
+use super::ledger::{attribute, duration_s, failure, LedgerOptions};
 use crate::failure::Failure;
 use crate::output::report;
 use crate::socket::Socket;
@@ -70,6 +70,7 @@ pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
     if options.slurm {
         return with_slurm(options);
     }
+    attribute(&options.ledger.ledger)?;
     let directory = std::env::current_dir().map_err(|error| Failure::file(".", &error))?;
     let environment = std::env::vars().map(|(name, value)| Environment { name, value });
     let socket = &options.socket.path;

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use pbs_site::Promise;
+use pbs_site::{Promise, User};
 
 use super::score::{Objective, Sum, WaitingJob};
 use super::search::{Board, Budget, Search};
@@ -160,7 +160,7 @@ impl Planner {
             return None;
         }
         movable.sort_by_key(|(entry, of)| entry.turn(of.id));
-        let mut core_s: HashMap<&str, u64> = HashMap::new();
+        let mut core_s: HashMap<&User, u64> = HashMap::new();
         for (entry, _) in &movable {
             let area = cores(entry).saturating_mul(entry.need.duration_s);
             let of_user = core_s.entry(&entry.who.user).or_default();
@@ -177,7 +177,7 @@ impl Planner {
                 waited_s: now_s.saturating_sub(entry.submit_s),
                 latest_start_s: of.window.end.saturating_sub(duration_s),
                 wanted_start_s,
-                user_core_s: core_s.get(&*entry.who.user).copied().unwrap_or(0),
+                user_core_s: core_s.get(&entry.who.user).copied().unwrap_or(0),
                 ..WaitingJob::new(cores(entry), duration_s)
             }
         });

@@ -29,13 +29,19 @@ pub(crate) fn site(nodes: u32) -> String {
 
 /// Serves a new ledger with that site in a directory of that name.
 pub(crate) fn serve(name: &str, site: &str, options: &[&str]) -> Served {
+    serve_prepared(name, options, |ledger| {
+        Ledger::create(ledger, site, pbs_uapi::clock::unix_s()).unwrap();
+    })
+}
+
+/// Serves the ledger that `prepare` creates, in a directory of that name.
+pub(crate) fn serve_prepared(name: &str, options: &[&str], prepare: impl FnOnce(&Path)) -> Served {
     let directory =
         std::env::temp_dir().join(format!("pbs-clusterd-{name}-{}", std::process::id()));
     // One of an earlier process with the same number.
     let _ = std::fs::remove_dir_all(&directory);
     std::fs::create_dir_all(&directory).unwrap();
-    let clock_s = pbs_uapi::clock::unix_s();
-    Ledger::create(&directory.join("cluster.db"), site, clock_s).unwrap();
+    prepare(&directory.join("cluster.db"));
     let options: Vec<String> = options.iter().map(|option| option.to_string()).collect();
     let child = start(&directory, &options);
     wait_for(&directory);

@@ -15,13 +15,16 @@ use serde::de::DeserializeOwned;
 
 use crate::ledger::error::Error;
 use crate::ledger::files::{create, guard_index, is_own, open_lock, Copy};
+use crate::ledger::owners::{accounts, attribute, Attributed};
 use crate::ledger::page::{Page, Paged};
 use crate::ledger::row::{text, Event, NodeRow, Row, State, Total};
 
 /// `PBSC`, by which a file of ours is known.
 const APPLICATION: i64 = 0x5042_5343;
-/// The version of the tables.
-const VERSION: i64 = 1;
+/// Version of the tables. Since version 2, owners have the numbers of their accounts.
+const VERSION: i64 = 2;
+/// Version whose owners have names only.
+const WITH_NAMES_ONLY: i64 = 1;
 /// Maximum time to wait for another process.
 const WAIT: Duration = Duration::from_secs(10);
 /// Interval at which a held lock is tried again.
@@ -134,6 +137,15 @@ impl Ledger {
     /// [`Error::Missing`], [`Error::NotLedger`], [`Error::Newer`] and [`Error::Damaged`] of
     /// the file, [`Error::Busy`] if another process writes to it.
     pub fn open(path: &Path, access: Access) -> Result<Self, Error> {
+        let mut this = Self::open_any(path, access)?;
+        if access == Access::Write && this.version()? != VERSION {
+            // Owners without a number keep their names only.
+            this.transact(|all| all.pragma_update(None, "user_version", VERSION))?;
+        }
+        Ok(this)
+    }
+
+    fn open_any(path: &Path, access: Access) -> Result<Self, Error> {
         match std::fs::metadata(path) {
             Ok(of) if of.is_file() => {}
             Ok(_) => return Err(Error::NotLedger(path.into())),
@@ -153,12 +165,41 @@ impl Ledger {
         if application != APPLICATION {
             return Err(Error::NotLedger(path.into()));
         }
-        if version != VERSION {
+        if version != VERSION && version != WITH_NAMES_ONLY {
             return Err(Error::Newer(path.into(), version, VERSION));
         }
         this.claim(access)?;
         this.find_forgotten(access)?;
         Ok(this)
+    }
+
+    /// Gives the owners in a ledger of an older version the numbers of the accounts that have their
+    /// names now. The others keep their names only. This is done once, because a name that gets an
+    /// account later may be another person's. `None`: it was done before, or a ledger of this
+    /// version was opened for writing without it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`], and [`Error::Unreadable`] if the accounts can't be read.
+    pub fn attribute(path: &Path) -> Result<Option<Attributed>, Error> {
+        if Self::open_any(path, Access::Read)?.version()? != WITH_NAMES_ONLY {
+            return Ok(None);
+        }
+        let accounts = accounts()?;
+        let mut this = Self::open_any(path, Access::Write)?;
+        if this.version()? != WITH_NAMES_ONLY {
+            return Ok(None);
+        }
+        let mut attributed = Attributed::default();
+        this.transact(|all| {
+            attributed = attribute(all, &accounts)?;
+            all.pragma_update(None, "user_version", VERSION)
+        })?;
+        Ok(Some(attributed))
+    }
+
+    fn version(&self) -> Result<i64, Error> {
+        self.done(self.connection.pragma_query_value(None, "user_version", |row| row.get(0)))
     }
 
     fn connect(path: &Path, flags: OpenFlags) -> Result<Self, Error> {

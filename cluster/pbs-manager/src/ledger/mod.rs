@@ -12,11 +12,13 @@
 mod database;
 mod error;
 mod files;
+mod owners;
 mod page;
 mod row;
 
 pub use database::{Access, Changes, Ledger};
 pub use error::Error;
+pub use owners::{account_user, Attributed};
 pub use page::{Page, Paged};
 pub(crate) use row::NOT_FREE;
 pub use row::{After, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State, Total};

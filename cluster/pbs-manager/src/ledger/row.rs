@@ -2,6 +2,7 @@
 //! Rows of the ledger.
 
 use pbs_cluster_planner::{Throttle, When};
+use pbs_site::User;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -90,8 +91,11 @@ pub struct Row {
     pub id: u64,
     /// The reservation that it is in.
     pub within: Option<u64>,
-    /// User who owns the request.
+    /// Name of the user who owns the request.
     pub user: String,
+    /// Number of this user's account; `None`: the user has none here.
+    #[serde(default)]
+    pub uid: Option<u32>,
     /// Group whose account is charged.
     pub group: String,
     /// Name that the user gave the request.
@@ -121,9 +125,13 @@ pub struct Row {
     /// Signal by which programs are notified then.
     #[serde(default)]
     pub notify_signal: Option<String>,
-    /// User who submitted the request, who may be an operator; `None`: the ledger is older.
+    /// Name of the user who submitted the request, who may be an operator; `None`: the ledger is
+    /// older.
     #[serde(default)]
     pub submitted_by: Option<String>,
+    /// Number of this user's account; `None`: the user has none here.
+    #[serde(default)]
+    pub submitted_by_uid: Option<u32>,
     /// Whether it may be started again where its node fails.
     pub is_restartable: bool,
     /// Promise to the user: `none`, `start` or `deadline`.
@@ -172,6 +180,17 @@ fn start_promised() -> String {
 }
 
 impl Row {
+    /// Returns the user who owns the request.
+    pub fn owner(&self) -> User {
+        User { name: self.user.clone(), uid: self.uid }
+    }
+
+    /// Returns the user who submitted the request; `None`: the ledger is older.
+    pub fn submitter(&self) -> Option<User> {
+        let name = self.submitted_by.clone()?;
+        Some(User { name, uid: self.submitted_by_uid })
+    }
+
     /// Returns the limit of the request's set; `None`: it is in no set.
     pub fn throttle(&self) -> Option<Throttle> {
         let (set, most) = self.set.clone().zip(self.set_most)?;

@@ -91,7 +91,7 @@ impl Cluster {
     }
 
     pub(crate) fn submit(&mut self, wish: &Wish) -> RequestId {
-        let caller = user(&wish.user);
+        let caller = Caller { user: wish.user.clone(), is_operator: false };
         self.manager.submit(&caller, wish).unwrap()[0]
     }
 
