@@ -76,7 +76,7 @@ fn serve(socket: &Path, ledger: PathBuf) -> Notices {
     let listener = pbs_socket::listen(socket).unwrap();
     let (sender, mut inbox) = pbs_socket::inbox(CALLS).unwrap();
     let notices = session::notices();
-    let (of_thread, of_lab) = (notices.clone(), notices.clone());
+    let (of_thread, of_lab) = (notices.downgrade(), notices.clone());
     let (stop, stopped) = session::stop();
     let limits = ConnectionLimits::DEFAULT;
     thread::spawn(move || session::serve(listener, limits, &sender, &of_thread, stopped));

@@ -10,7 +10,7 @@ use clap::{Parser, ValueEnum};
 use pbs_clusterd::call::Call;
 use pbs_clusterd::limits::{Limits, CALLS};
 use pbs_clusterd::service::Service;
-use pbs_clusterd::session::{notices, serve, stop, Notices, Stopped};
+use pbs_clusterd::session::{notices, serve, stop, Stopped, WeakNotices};
 use pbs_engine_node::Owners;
 use pbs_launch::signals::Signals;
 use pbs_manager::ledger::{Access, Ledger};
@@ -118,7 +118,7 @@ fn serve_with<E: Engine>(
         None => pbs_socket::listen(&cli.socket)
             .map_err(|error| format!("{}: {error}", cli.socket.display()))?,
     };
-    let (limits, of_thread) = (cli.limits, notices.clone());
+    let (limits, of_thread) = (cli.limits, notices.downgrade());
     let (stop, stopped) = stop();
     let listening = thread::Builder::new().name("socket".into());
     let listening = listening.spawn(move || listen(listener, limits, &sender, &of_thread, stopped));
@@ -127,7 +127,7 @@ fn serve_with<E: Engine>(
     notify::tell("READY=1");
     let served = Service::new(cluster, signals, limits, notices).run(&mut inbox);
     notify::tell("STOPPING=1");
-    // Calls that nobody takes any more are answered: the service is stopping.
+    // Calls that nobody takes any more are answered, and those that watch: the service is stopping.
     drop((inbox, stop));
     if listening.join().is_err() {
         journal::warning("pbs-clusterd: the thread of the socket failed");
@@ -141,7 +141,7 @@ fn listen(
     listener: UnixListener,
     limits: Limits,
     cluster: &Sender<Call>,
-    notices: &Notices,
+    notices: &WeakNotices,
     stopped: Stopped,
 ) {
     if let Err(error) = serve(listener, limits.of_connections(), cluster, notices, stopped) {

@@ -15,7 +15,7 @@ use pbs_cluster_api::{
 use pbs_manager::ledger::{Event, Row, State};
 use pbs_resources::Rset;
 use pbs_site::User;
-use pbs_socket::{notify, user_name, Caller, ConnectionLimits, Sender, Watch};
+use pbs_socket::{notify, user_name, Caller, ConnectionLimits, NotAnswered, Sender, Watch};
 use tokio::sync::{broadcast, oneshot};
 use tokio::time::sleep;
 use zlink::futures_util::future::{select, Either};
@@ -24,8 +24,11 @@ use zlink::Reply;
 
 use crate::call::{Answer, Call, Method, NodesWanted, Part};
 
-/// Events, for sessions that watch.
+/// Events, for sessions that watch. Once the service drops its sender, their last answer is that it
+/// is stopping.
 pub type Notices = broadcast::Sender<Notice>;
+/// Events of a service that may have stopped.
+pub type WeakNotices = broadcast::WeakSender<Notice>;
 
 /// Maximum number of notices that a watcher may be behind.
 const NOTICES: usize = 4096;
@@ -43,7 +46,7 @@ pub struct Session {
     /// To the thread that has the cluster.
     cluster: Sender<Call>,
     /// Sender of events to sessions that watch.
-    notices: Notices,
+    notices: WeakNotices,
 }
 
 impl Session {
@@ -74,7 +77,7 @@ pub fn serve(
     listener: UnixListener,
     limits: ConnectionLimits,
     cluster: &Sender<Call>,
-    notices: &Notices,
+    notices: &WeakNotices,
     stop: Stopped,
 ) -> io::Result<()> {
     let runtime =
@@ -191,7 +194,8 @@ impl Session {
         more: bool,
         request: Option<u64>,
     ) -> impl Stream<Item = Result<Reply<Notice>, Refusal>> + Unpin {
-        let notices = self.notices.subscribe();
+        let notices = self.notices.upgrade().map(|notices| notices.subscribe());
+        let notices = notices.ok_or_else(|| Refusal::from(NotAnswered::Stopping));
         let last = match request {
             None => Ok(None),
             Some(id) => {
@@ -203,7 +207,7 @@ impl Session {
             let Object(event) = &notice.event;
             request.is_none() || event.request == request
         };
-        let watch = last.map(|last| Watch { notices, is_wanted, more, last });
+        let watch = notices.and_then(|notices| Ok(Watch { notices, is_wanted, more, last: last? }));
         pbs_socket::watch(watch, Refusal::Lagged)
     }
 }

@@ -226,6 +226,34 @@ fn calls_that_wait_when_it_stops_are_answered() {
     }
 }
 
+/// A call that watches when the service is stopped receives a last answer.
+#[test]
+fn calls_that_watch_when_it_stops_are_answered() {
+    let served = serve("stops-watching", &site(1), &[]);
+    let mut stream = UnixStream::connect(served.socket()).unwrap();
+    let call = r#"{"method":"org.sched-pbs.Cluster.Watch","more":true,"parameters":{}}"#;
+    stream.write_all(format!("{call}\0").as_bytes()).unwrap();
+    // The first notice shows that the call is waiting.
+    stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let mut client = served.client();
+    let mut notice = [0; 4096];
+    for attempt in 0.. {
+        assert!(attempt < 1200, "no notice arrived");
+        client.submit(&wanted("ncpus=1", 600)).unwrap();
+        if stream.read(&mut notice).is_ok_and(|bytes| bytes > 0) {
+            break;
+        }
+    }
+    let pid = served.child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    stream.set_read_timeout(None).unwrap();
+    let mut answers = Vec::new();
+    // The other end closes it.
+    let _ = stream.read_to_end(&mut answers);
+    let answers = String::from_utf8(answers).unwrap();
+    assert!(answers.contains("the service is stopping"), "{answers:?}");
+}
+
 /// A service without work sleeps: none of its threads runs.
 #[test]
 fn idle_costs_nothing() {

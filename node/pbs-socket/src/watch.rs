@@ -6,6 +6,8 @@ use tokio::sync::broadcast::Receiver;
 use zlink::futures_util::stream::{unfold, Stream, StreamExt};
 use zlink::Reply;
 
+use crate::inbox::NotAnswered;
+
 /// Notices for one who watches.
 #[derive(Debug)]
 pub struct Watch<N, W> {
@@ -26,7 +28,8 @@ enum Watched<N, W, R> {
 }
 
 /// Returns the answers: wanted notices, or the refusal. `lagged` is the last answer of one who reads
-/// too slowly.
+/// too slowly. When the sender of notices is dropped, the last answer is that the service is
+/// stopping.
 pub fn watch<N, W, R>(
     watch: Result<Watch<N, W>, R>,
     lagged: R,
@@ -34,7 +37,7 @@ pub fn watch<N, W, R>(
 where
     N: Clone + 'static,
     W: Fn(&N) -> bool + 'static,
-    R: 'static,
+    R: From<NotAnswered> + 'static,
 {
     let watched = match watch {
         Ok(watch) => Watched::Notices(watch, lagged),
@@ -45,14 +48,15 @@ where
             Watched::Notices(Watch { last: Some(last), .. }, _) => {
                 Some((Ok(Reply::new(Some(last)).set_continues(Some(false))), Watched::Over))
             }
-            Watched::Notices(mut watch, lagged) => match watch.next().await? {
-                Ok(notice) => {
+            Watched::Notices(mut watch, lagged) => match watch.next().await {
+                Some(Ok(notice)) => {
                     let more = watch.more;
                     let reply = Reply::new(Some(notice)).set_continues(Some(more));
                     let after = if more { Watched::Notices(watch, lagged) } else { Watched::Over };
                     Some((Ok(reply), after))
                 }
-                Err(Lagged) => Some((Err(lagged), Watched::Over)),
+                Some(Err(Lagged)) => Some((Err(lagged), Watched::Over)),
+                None => Some((Err(NotAnswered::Stopping.into()), Watched::Over)),
             },
             Watched::Refused(refusal) => Some((Err(refusal), Watched::Over)),
             Watched::Over => None,
