@@ -28,16 +28,20 @@ impl<M: Memory> Node<M> {
         let Division::Pieces { last_ns, .. } = *self.slot.division() else {
             return;
         };
+        let granted = self.grant.process();
+        let Some(candidate) = granted.and_then(|p| self.processes.get(p)) else {
+            return;
+        };
         let plan_ns = self.windows.plan_ns(now_ns);
-        let piece_ns = self.queue.policy().piece_ns(&Piece {
+        let piece = Piece {
             rest_ns: self.slot.end_plan_ns().saturating_sub(plan_ns),
             last_ns,
             candidates: (self.queue.len() as u64).saturating_add(1),
             idle_piece_ns: self.policy.config.idle_piece_ns,
             node_late_insns: self.processes.sums().lateness_insns().max(0).unsigned_abs(),
             t2_node_insns: self.calm_t2_node_insns(),
-        });
-        let piece_ns = piece_ns.max(1);
+        };
+        let piece_ns = self.queue.policy().piece_ns(&piece, candidate).max(1);
         self.slot
             .begin_piece(plan_ns.saturating_add(piece_ns), piece_ns);
     }

@@ -87,6 +87,20 @@ fn lateness_does_not_matter_in_line() {
 }
 
 #[test]
+fn a_policy_knows_the_candidate_of_each_piece() {
+    // Process 1 is preempted in both of its slots, process 2 in one.
+    let slots = [(1, 100), (1, 100), (2, 100), (IDLE, 300), (9, 1000)];
+    let mut scene = Scene::ready(config(IdlePolicy::Trial, 30), text::plan(&slots));
+    for process in [1, 1, 2] {
+        assert_eq!(scene.granted(), process);
+        scene.run(110);
+    }
+    assert_eq!(scene.last.reason, Grant::IdleSlot);
+    // Two doublings for process 1, one for process 2; no room is left for two pieces of process 2.
+    assert_eq!(fillers(&mut scene), [(1, 120), (2, 60), (1, 120)]);
+}
+
+#[test]
 fn piece_of_nothing_is_the_whole_slot() {
     for policy in [IdlePolicy::Pieces, IdlePolicy::ByState] {
         let mut scene = late(config(policy, 0), 2, 200);
@@ -339,6 +353,7 @@ fn nobody_starves_after_the_plan() {
             IdlePolicy::EqualShares,
             IdlePolicy::ByState,
             IdlePolicy::RoundRobin,
+            IdlePolicy::Trial,
         ]
         .contains(&policy);
         // Window by window; or one window in ten.

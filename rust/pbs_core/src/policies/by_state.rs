@@ -21,7 +21,7 @@ impl Decisions for ByState {
 
     /// Up to three quarters of a piece are withheld, in proportion to the ratio of the node's
     /// lateness to t2_node without stress.
-    fn piece_ns(piece: &Piece) -> u64 {
+    fn piece_ns(piece: &Piece, _candidate: &impl Candidate) -> u64 {
         let whole_ns = piece.idle_piece_ns;
         let withheld_ns = match piece.node_late_insns {
             0 => 0,

@@ -42,10 +42,10 @@ pub(in super::super) trait Decisions {
         true
     }
 
-    /// Length in plan time of a piece that begins, of an idle slot with [`Division::Pieces`].  At
-    /// least 1 ns; the slot ends all pieces.
+    /// Length in plan time of a piece that begins, of an idle slot with [`Division::Pieces`], for
+    /// the candidate that gets it.  At least 1 ns; the slot ends all pieces.
     #[inline]
-    fn piece_ns(piece: &Piece) -> u64 {
+    fn piece_ns(piece: &Piece, _candidate: &impl Candidate) -> u64 {
         piece.rest_ns
     }
 

@@ -18,7 +18,7 @@ impl Decisions for EqualShares {
         Division::PIECES
     }
 
-    fn piece_ns(piece: &Piece) -> u64 {
+    fn piece_ns(piece: &Piece, _candidate: &impl Candidate) -> u64 {
         match piece.last_ns {
             // Rounded up: nothing is left.
             0 => piece.rest_ns.div_ceil(piece.candidates.max(1)),

@@ -16,6 +16,8 @@ mod pieces;
 mod preempted;
 mod round_robin;
 mod strict;
+#[cfg(test)]
+mod trial;
 
 use super::division::Division;
 
@@ -24,7 +26,11 @@ pub(super) use decisions::{Candidate, Decisions, IdleSlot, Piece};
 /// Declares [`IdlePolicy`], with the decisions of each policy.  The name of a policy is that of its
 /// file.
 macro_rules! policies {
-    ($($(#[$meta:meta])* $module:ident::$policy:ident = $number:literal,)*) => {
+    ($(
+        $(#[doc = $doc:literal])*
+        $(#[cfg($cfg:meta)])?
+        $module:ident::$policy:ident = $number:literal,
+    )*) => {
         /// Policy of idle slots: which candidate gets an idle slot, and how much of it.  The
         /// policy also selects the candidate that gets the slot of a process that cannot run, or
         /// continues after the plan, and may change t1 and t2_task: `enum pbs_idle_policy`.
@@ -35,24 +41,25 @@ macro_rules! policies {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u64)]
         pub enum IdlePolicy {
-            $($(#[$meta])* $policy = $number,)*
+            $($(#[doc = $doc])* $(#[cfg($cfg)])? $policy = $number,)*
         }
 
         impl IdlePolicy {
             /// All policies, by number.
-            pub const ALL: [IdlePolicy; [$($number,)*].len()] = [$(IdlePolicy::$policy,)*];
+            pub const ALL: [IdlePolicy; [$($(#[cfg($cfg)])? $number,)*].len()] =
+                [$($(#[cfg($cfg)])? IdlePolicy::$policy,)*];
 
             /// Returns the name of the policy, as the planner writes it.
             pub const fn name(self) -> &'static str {
                 match self {
-                    $(IdlePolicy::$policy => stringify!($module),)*
+                    $($(#[cfg($cfg)])? IdlePolicy::$policy => stringify!($module),)*
                 }
             }
 
             /// Returns the policy of that number; [`IdlePolicy::Latest`] if none has it.
             pub(super) const fn of_number(number: u64) -> IdlePolicy {
                 match number {
-                    $($number => IdlePolicy::$policy,)*
+                    $($(#[cfg($cfg)])? $number => IdlePolicy::$policy,)*
                     _ => IdlePolicy::Latest,
                 }
             }
@@ -61,28 +68,30 @@ macro_rules! policies {
             #[inline]
             pub(super) fn urgency(self, candidate: &impl Candidate) -> i64 {
                 match self {
-                    $(IdlePolicy::$policy => $module::$policy::urgency(candidate),)*
+                    $($(#[cfg($cfg)])? IdlePolicy::$policy => $module::$policy::urgency(candidate),)*
                 }
             }
 
             /// [`Decisions::divide`]
             pub(super) fn divide(self, slot: &IdleSlot) -> Division {
                 match self {
-                    $(IdlePolicy::$policy => $module::$policy::divide(slot),)*
+                    $($(#[cfg($cfg)])? IdlePolicy::$policy => $module::$policy::divide(slot),)*
                 }
             }
 
             /// [`Decisions::may_fill`]
             pub(super) fn may_fill(self, candidate: &impl Candidate) -> bool {
                 match self {
-                    $(IdlePolicy::$policy => $module::$policy::may_fill(candidate),)*
+                    $($(#[cfg($cfg)])? IdlePolicy::$policy => $module::$policy::may_fill(candidate),)*
                 }
             }
 
             /// [`Decisions::piece_ns`]
-            pub(super) fn piece_ns(self, piece: &Piece) -> u64 {
+            pub(super) fn piece_ns(self, piece: &Piece, candidate: &impl Candidate) -> u64 {
                 match self {
-                    $(IdlePolicy::$policy => $module::$policy::piece_ns(piece),)*
+                    $($(#[cfg($cfg)])? IdlePolicy::$policy => {
+                        $module::$policy::piece_ns(piece, candidate)
+                    })*
                 }
             }
 
@@ -90,7 +99,9 @@ macro_rules! policies {
             #[inline]
             pub(super) fn t1_insns(self, slot_insns: u64, t1_insns: u64) -> u64 {
                 match self {
-                    $(IdlePolicy::$policy => $module::$policy::t1_insns(slot_insns, t1_insns),)*
+                    $($(#[cfg($cfg)])? IdlePolicy::$policy => {
+                        $module::$policy::t1_insns(slot_insns, t1_insns)
+                    })*
                 }
             }
 
@@ -98,7 +109,7 @@ macro_rules! policies {
             #[inline]
             pub(super) fn t2_task_insns(self, task_insns: u64, t2_task_insns: u64) -> u64 {
                 match self {
-                    $(IdlePolicy::$policy => {
+                    $($(#[cfg($cfg)])? IdlePolicy::$policy => {
                         $module::$policy::t2_task_insns(task_insns, t2_task_insns)
                     })*
                 }
@@ -140,4 +151,8 @@ policies! {
     /// the length of a task is its prediction failure.  A yardstick for t1.  Idle slots as
     /// `Latest`.
     strict::Strict = 9,
+    /// Pieces that double with each preemption of the candidate's task: a policy of tests alone,
+    /// which decides by the candidate of a piece.
+    #[cfg(test)]
+    trial::Trial = 10,
 }

@@ -17,7 +17,7 @@ impl Decisions for Pieces {
         Division::PIECES
     }
 
-    fn piece_ns(piece: &Piece) -> u64 {
+    fn piece_ns(piece: &Piece, _candidate: &impl Candidate) -> u64 {
         piece.fit_ns(piece.idle_piece_ns)
     }
 }
