@@ -53,6 +53,13 @@ pub(crate) fn config_keys() -> ArgValueCandidates {
     })
 }
 
+/// The policies of idle slots.
+pub(crate) fn idle_policies() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        pbs_plan::config_words("idle_policy").into_iter().map(CompletionCandidate::new).collect()
+    })
+}
+
 /// The column of runs that is being written.
 pub(crate) fn columns() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {

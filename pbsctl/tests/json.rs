@@ -100,6 +100,7 @@ fn every_command_has_a_schema() {
     named.insert("pbs.configure".into());
     named.insert("pbs.failure".into());
     named.insert("pbs.what-if".into());
+    named.insert("pbs.what-if-policy".into());
     // tests/clusterd.rs has its answer, of a service.
     named.insert("pbs.cluster-watch".into());
     named.extend(CLUSTER.map(|name| format!("pbs.cluster-{name}")));
@@ -157,6 +158,7 @@ fn what_is_printed_is_what_is_documented() {
         ("replay", &["replay", &inputs, "--events"]),
         ("replay", &["replay", &inputs, "--until", "task_ended"]),
         ("what-if", &["replay", &inputs, "--config", "thresholds=none"]),
+        ("what-if-policy", &["replay", &inputs, "--policy", "pieces"]),
         ("report", &["report", &run]),
         ("report", &["report", &run, "--chart", "gantt"]),
         ("trace", &["trace", &run, "-o", &path("trace.json")]),

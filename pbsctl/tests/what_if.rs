@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `pbsctl node replay --config`: recorded inputs under another configuration.
+//! `pbsctl node replay --config` and `--policy`: recordings under another configuration.
 
 mod common;
+
+use std::collections::BTreeMap;
 
 use common::{pbsctl, scratch, LATE};
 use serde_json::Value;
@@ -149,6 +151,99 @@ fn a_recorded_change_is_made_on_both_nodes() {
     // With t1 above the recorded t2_task, the change cannot be made.
     let json = what_if(&file, &["sigma_t1_permille=1200"]);
     assert_eq!(json["partings"][0]["cause"], "configuration", "{json}");
+}
+
+fn what_if_policy(file: &str, policy: &str) -> Value {
+    let ran = pbsctl(&["--json", "node", "replay", file, "--policy", policy], "");
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    ran.json()
+}
+
+/// Numbers of events by kind and reason, under one of the policies.
+fn numbers(json: &Value, side: &str) -> BTreeMap<(String, String), u64> {
+    let counts = json["counts"].as_array().unwrap().iter();
+    let number = |count: &Value| {
+        let key = (count["kind"].to_string(), count["reason"].to_string());
+        (key, count[side].as_u64().unwrap())
+    };
+    counts.map(number).filter(|(_, number)| *number > 0).collect()
+}
+
+/// The recorded lengths are those of the plan.  Therefore the simulation under each policy is that
+/// of the plan under this policy, and the first one is the recording.
+#[test]
+fn another_policy_does_what_its_simulation_does() {
+    let mut different = 0;
+    for (scenario, seed) in
+        [("rogue-task", "1"), ("rogue-task", "3"), ("all-slightly-late", "2")]
+    {
+        let plan = generated(scenario, seed);
+        let file = record("policy.inputs", &plan, &[]);
+        for policy in ["pieces", "nobody", "least_slack"] {
+            let what = format!("{scenario} {seed} {policy}");
+            let json = what_if_policy(&file, policy);
+            assert_eq!(json["planned_tasks"], 0, "{what}");
+            for (side, policy) in [("recorded_policy", "latest"), ("policy", policy)] {
+                assert_eq!(json[side], *policy, "{what}");
+                let config = format!("idle_policy={policy}");
+                let simulated = pbsctl(&["--json", "sim", "-", "--config", &config], &plan).json();
+                let mut expected = BTreeMap::new();
+                for event in simulated["events"].as_array().unwrap() {
+                    let key = (event["kind"].to_string(), event["reason"].to_string());
+                    *expected.entry(key).or_insert(0) += 1;
+                }
+                assert_eq!(numbers(&json, side), expected, "{what}");
+                let kept = |process: &&Value| process["kept"] == true;
+                let processes = simulated["processes"].as_array().unwrap();
+                assert_eq!(json["kept"][side], processes.iter().filter(kept).count(), "{what}");
+                for (process, simulated) in
+                    json["processes"].as_array().unwrap().iter().zip(processes)
+                {
+                    assert_eq!(process["process"], simulated["id"], "{what}");
+                    assert_eq!(process["end_ns"][side], simulated["ended_ns"], "{what}");
+                    assert_eq!(process["deadline_ns"], simulated["deadline_ns"], "{what}");
+                    assert_eq!(process["recorded_end_ns"], process["end_ns"]["recorded_policy"]);
+                }
+            }
+            different += usize::from(numbers(&json, "policy") != numbers(&json, "recorded_policy"));
+        }
+    }
+    assert!(different > 4, "{different}");
+    let text =
+        pbsctl(&["node", "replay", &record("policy.inputs", LATE, &[]), "--policy", "nobody"], "");
+    assert!(text.stdout.contains("Deadlines kept: "), "{}", text.stdout);
+    assert!(text.stdout.contains("LATEST  NOBODY"), "{}", text.stdout);
+}
+
+#[test]
+fn tasks_that_did_not_end_have_their_planned_length() {
+    let plan = generated("rogue-task", "1");
+    let file = record("cut.inputs", &plan, &["--until", "20000"]);
+    let json = what_if_policy(&file, "pieces");
+    assert!(json["measured_tasks"].as_u64() > Some(0), "{json}");
+    assert!(json["planned_tasks"].as_u64() > Some(0), "{json}");
+    let ends = json["processes"].as_array().unwrap().iter();
+    let recorded = ends.filter(|process| !process["recorded_end_ns"].is_null()).count();
+    assert!(recorded < json["processes"].as_array().unwrap().len(), "{json}");
+    // Plans that took over are reported, and left out.
+    let file = record("plans.inputs", &plan, &["--scheduler", "stretch"]);
+    let json = what_if_policy(&file, "latest");
+    assert!(json["later_plans"].as_u64() > Some(0), "{json}");
+    assert_eq!(numbers(&json, "policy"), numbers(&json, "recorded_policy"));
+}
+
+#[test]
+fn a_recording_without_a_beginning_has_no_other_policy() {
+    let file = record("no-beginning.inputs", LATE, &[]);
+    let ran = pbsctl(&["node", "replay", &file, "--policy", "laziest"], "");
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("write one of latest, least_slack"), "{}", ran.stderr);
+    // The file ends within its first plan: nothing has begun.
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..64]).unwrap();
+    let ran = pbsctl(&["node", "replay", &file, "--policy", "pieces"], "");
+    assert_eq!(ran.status, 1, "{}", ran.stdout);
+    assert!(ran.stderr.contains("there is no beginning of a plan"), "{}", ran.stderr);
 }
 
 #[test]

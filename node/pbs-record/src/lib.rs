@@ -10,12 +10,14 @@
 //! another. Earlier inputs of a CPU, and inputs after lost ones, are counted as skipped until there
 //! is such a plan again.
 
+mod beginning;
 mod file;
 mod recorder;
 mod replay;
 mod simulated;
 mod what_if;
 
+pub use beginning::Beginning;
 pub use file::{
     Damage, Hole, InputPart, KeptPlan, ReadError, Recording, Stretch, Writer, FORMAT_VERSION,
 };

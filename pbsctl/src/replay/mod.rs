@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that replays recorded inputs through the policy.
 
+mod policy;
 mod until;
 mod what_if;
 
@@ -9,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use pbs_core::Input;
+use pbs_core::{IdlePolicy, Input};
 use pbs_record::{CpuReplay, Difference, Recording};
 use pbs_report::{describe, EventView};
 use pbs_sim::HeldNode;
@@ -30,6 +31,7 @@ Examples:
   pbsctl --json node replay run.inputs
   pbsctl node replay run.inputs --until late
   pbsctl node replay run.inputs --config sigma_t2_permille=2000
+  pbsctl node replay run.inputs --policy least_slack
 
 Passes all recorded inputs to the policy of this pbsctl, and compares the result of each call:
 decisions, events, and the state after the call. Needs neither the device nor root.
@@ -39,7 +41,11 @@ the replayed one. Everything before it was equal.
 
 With --config, the recorded inputs are given to a node with another configuration, beside the
 recorded one. The events of both are compared. Recorded inputs are a prediction as long as both let
-the same process run; pbsctl reports the place where they part, and compares nothing after it.";
+the same process run; pbsctl reports the place where they part, and compares nothing after it.
+
+With --policy, the first plan of the recording is simulated from its beginning, once under its own
+policy of idle slots and once under the other one. Tasks have the lengths that were recorded.
+Tables compare the events, the end of each process, and the deadlines kept.";
 
 #[derive(Args, Debug)]
 #[command(after_help = REPLAY_HELP)]
@@ -60,6 +66,17 @@ pub(crate) struct ReplayOptions {
     /// pbsctl sim
     #[arg(long, value_name = "KEY=VALUE", conflicts_with = "events", add = complete::config_keys())]
     config: Vec<String>,
+
+    /// Simulate the recording from its beginning under another policy of idle slots, such as
+    /// least_slack, and compare with the recorded policy
+    #[arg(
+        long,
+        value_name = "POLICY",
+        conflicts_with_all = ["events", "until", "config"],
+        value_parser = policy::parse,
+        add = complete::idle_policies()
+    )]
+    policy: Option<IdlePolicy>,
 }
 
 /// Result of the replay of a recording.
@@ -175,6 +192,9 @@ pub(crate) fn replay(out: Output, options: &ReplayOptions) -> Result<ExitCode, F
     let read_ns = passed_ns(begun);
     if !options.config.is_empty() {
         return what_if::what_if(out, file, &recording, &options.config);
+    }
+    if let Some(policy) = options.policy {
+        return policy::compare(out, file, &recording, policy);
     }
     let until_ns = match &options.until {
         Some(until) => until.time_ns(&recording)?,
