@@ -82,8 +82,9 @@ pub(crate) fn config_changes(
     let mut changes = Vec::new();
     for item in given {
         let (time, number) = item.split_once(':').ok_or_else(|| {
+            let missing = if item.contains('=') { "no TIME" } else { "no KEY=VALUE" };
             Failure::Usage(format!(
-                "--change: \"{item}\" has no \":\"; write TIME:KEY=VALUE, such as \
+                "--change: \"{item}\" has {missing}; write TIME:KEY=VALUE, such as \
                  50ms:idle_policy=pieces"
             ))
         })?;

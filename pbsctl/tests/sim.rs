@@ -107,7 +107,8 @@ fn configuration_changes_while_a_plan_is_in_force() {
     let same = sim(&["10ms:max_preemptions=5"]);
     assert_eq!(same["events"], unchanged["events"]);
     for (wrong, status, words) in [
-        ("10ms", 2, "write TIME:KEY=VALUE"),
+        ("10ms", 2, "\"10ms\" has no KEY=VALUE; write TIME:KEY=VALUE"),
+        ("idle_policy=pieces", 2, "has no TIME; write TIME:KEY=VALUE"),
         ("soon:idle_policy=pieces", 2, "\"soon\""),
         ("5ms:idle_policy=loudest", 2, "latest"),
         ("5ms:sigma_t1_permille=1600", 2, "add --change TIME:sigma_t2_permille=1_601"),
