@@ -125,6 +125,17 @@ impl CutShortView {
 /// Changes of memory that are printed.
 const MOST_STEPS: usize = 8;
 
+/// A line with the changes below it, of which the first are printed.
+fn with_steps<S>(first: String, steps: &[S], text: impl Fn(&S) -> String) -> Vec<String> {
+    let mut lines = vec![first];
+    lines.extend(steps.iter().take(MOST_STEPS).map(text));
+    let more = steps.len().saturating_sub(MOST_STEPS);
+    if more > 0 {
+        lines.push(format!("... and {more} more changes (--json)"));
+    }
+    lines
+}
+
 /// The memory that a run has of a node.
 #[derive(Serialize)]
 pub(crate) struct NodeView {
@@ -186,13 +197,8 @@ impl ResourceView {
     /// The most that the run holds, and how much it holds when.
     pub(crate) fn text(&self) -> Vec<String> {
         let (peak, count) = (grouped(self.peak), grouped(self.count));
-        let mut lines = vec![format!("{peak} at most of {count} {}", self.resource)];
-        lines.extend(self.steps.iter().take(MOST_STEPS).map(AmountView::text));
-        let more = self.steps.len().saturating_sub(MOST_STEPS);
-        if more > 0 {
-            lines.push(format!("... and {more} more changes (--json)"));
-        }
-        lines
+        let first = format!("{peak} at most of {count} {}", self.resource);
+        with_steps(first, &self.steps, AmountView::text)
     }
 }
 
@@ -244,13 +250,8 @@ impl NodeView {
     /// The most that the run has, and what it has when.
     pub(crate) fn text(&self) -> Vec<String> {
         let (peak, memory) = (bytes(self.peak_bytes), bytes(self.memory_bytes));
-        let mut lines = vec![format!("{peak} at most of the {memory} of node {}", self.node)];
-        lines.extend(self.steps.iter().take(MOST_STEPS).map(StepView::text));
-        let more = self.steps.len().saturating_sub(MOST_STEPS);
-        if more > 0 {
-            lines.push(format!("... and {more} more changes (--json)"));
-        }
-        lines
+        let first = format!("{peak} at most of the {memory} of node {}", self.node);
+        with_steps(first, &self.steps, StepView::text)
     }
 }
 
