@@ -347,13 +347,8 @@ fn end_task(file: &File, arg: usize) -> Result {
 fn get_plan(file: &File, arg: usize) -> Result {
     privileged(file)?;
     let mut request: bindings::pbs_get_plan = wire::get(arg)?;
-    let (plan, generation) = read_back::read_back(request.cpu).map_err(|error| {
-        if error == ENOENT {
-            file.refuse(ENOENT, format_args!("CPU {} has no plan", request.cpu))
-        } else {
-            error
-        }
-    })?;
+    let (plan, generation) = read_back::read_back(request.cpu)
+        .map_err(|error| plan_refusal(file, request.cpu, error))?;
     let room = request.bytes;
     request.bytes = plan.len() as u64;
     request.generation = generation;
@@ -427,13 +422,8 @@ fn configure(file: &File, arg: usize) -> Result {
                  read it and change it again"
             ),
         ),
-        change::ConfigureRefusal::NoPlan => {
-            file.refuse(ENOENT, format_args!("CPU {cpu} has no plan"))
-        }
-        change::ConfigureRefusal::Kernel(error) if error == ENODEV => {
-            file.refuse(ENODEV, format_args!("there is no CPU {cpu}"))
-        }
-        change::ConfigureRefusal::Kernel(error) => error,
+        change::ConfigureRefusal::NoPlan => plan_refusal(file, cpu, ENOENT),
+        change::ConfigureRefusal::Kernel(error) => plan_refusal(file, cpu, error),
     })
 }
 
@@ -638,13 +628,16 @@ fn renew(file: &File, arg: usize) -> Result {
 fn on_plan(file: &File, arg: usize, function: impl FnOnce(u32) -> Result) -> Result {
     privileged(file)?;
     let cpu: u32 = wire::get(arg)?;
-    function(cpu).map_err(|error| {
-        if error == ENOENT {
-            file.refuse(ENOENT, format_args!("CPU {cpu} has no plan"))
-        } else if error == ENODEV {
-            file.refuse(ENODEV, format_args!("there is no CPU {cpu}"))
-        } else {
-            error
-        }
-    })
+    function(cpu).map_err(|error| plan_refusal(file, cpu, error))
+}
+
+/// Reports that a CPU, or its plan, does not exist.
+fn plan_refusal(file: &File, cpu: u32, error: Error) -> Error {
+    if error == ENOENT {
+        file.refuse(ENOENT, format_args!("CPU {cpu} has no plan"))
+    } else if error == ENODEV {
+        file.refuse(ENODEV, format_args!("there is no CPU {cpu}"))
+    } else {
+        error
+    }
 }
