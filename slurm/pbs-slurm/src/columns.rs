@@ -23,7 +23,7 @@ const JOB: [&str; 29] = [
     "%n", "%x", "%r", "%h", "%b", "%f", "%W", "%E", "%v", "%d", "%M", "%k", "%j",
 ];
 /// Columns of `sinfo -o`.
-const NODE: [&str; 6] = ["%N", "%c", "%m", "%G", "%T", "%E"];
+const NODE: [&str; 7] = ["%N", "%c", "%m", "%G", "%f", "%T", "%E"];
 
 /// Number that stands for no number of tasks.
 const NO_TASKS: u64 = 65_534;
@@ -407,7 +407,7 @@ pub(crate) fn nodes_of(text: &str) -> Result<Vec<NodeSeen>, String> {
     // The reason is the last column, and may have several lines.
     let nodes = lines.filter(|line| line.contains(END)).map(|line| {
         let columns: Vec<&str> = line.splitn(NODE.len(), END).collect();
-        let [name, cpus, mib, gres, state, why] = columns[..] else {
+        let [name, cpus, mib, gres, features, state, why] = columns[..] else {
             return Err(format!("sinfo: {line:?} can't be read"));
         };
         Ok(NodeSeen {
@@ -416,6 +416,10 @@ pub(crate) fn nodes_of(text: &str) -> Result<Vec<NodeSeen>, String> {
             memory_bytes: mib.parse::<u64>().unwrap_or(0).saturating_mul(1 << 20),
             // Without them no job gets more nodes for its tasks; the plan has those of the site.
             gres: gres_of(gres).unwrap_or_default(),
+            features: match features {
+                "(null)" => Vec::new(),
+                _ => features.split(',').map(Into::into).collect(),
+            },
             state: node_state(state),
             why: match why {
                 "none" => state.into(),
@@ -641,14 +645,14 @@ mod tests {
     #[test]
     fn states_of_nodes_are_read() {
         let text = [
-            "n01\u{1f}2\u{1f}1000\u{1f}gpu:2(S:0)\u{1f}idle\u{1f}none",
-            "n02\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}drained\u{1f}disk",
-            "n03\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}down*\u{1f}Not responding",
-            "n04\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}idle*\u{1f}none",
+            "n01\u{1f}2\u{1f}1000\u{1f}gpu:2(S:0)\u{1f}ib,big\u{1f}idle\u{1f}none",
+            "n02\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}drained\u{1f}disk",
+            "n03\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}down*\u{1f}Not responding",
+            "n04\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}idle*\u{1f}none",
             // Its jobs go on.
-            "n05\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}failing\u{1f}fan",
-            "n06\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}powering_down\u{1f}none",
-            "n07\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}mixed-\u{1f}none",
+            "n05\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}failing\u{1f}fan",
+            "n06\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}powering_down\u{1f}none",
+            "n07\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}mixed-\u{1f}none",
         ];
         let nodes = nodes_of(&text.join("\n")).unwrap();
         let states: Vec<NodeState> = nodes.iter().map(|node| node.state).collect();
@@ -666,9 +670,13 @@ mod tests {
         );
         assert_eq!(nodes[1].why, "disk");
         assert_eq!((nodes[0].memory_bytes, nodes[0].gres[0].count), (1000 << 20, 2));
+        assert_eq!(
+            (&nodes[0].features[..], nodes[1].features.len()),
+            (&["ib".into(), "big".into()][..], 0)
+        );
         // A reason of several lines, with the character between columns.
-        let text = "n01\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}drained\u{1f}check:\u{1f}disk\nand fan\n\
-                    n02\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}idle\u{1f}none";
+        let text = "n01\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}drained\u{1f}check:\u{1f}disk\nand fan\n\
+                    n02\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}idle\u{1f}none";
         let nodes = nodes_of(text).unwrap();
         assert_eq!(nodes.len(), 2);
         assert_eq!((nodes[0].state, nodes[1].state), (NodeState::Drained, NodeState::Up));

@@ -2,6 +2,8 @@
 //! Demands of jobs beside cores and memory: generic resources, features of nodes, licences, and the
 //! limit of an array. The site file of a partition has the same names.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use pbs_resources::Item;
 use pbs_resources::Value;
 
@@ -59,36 +61,58 @@ pub struct Demands {
 impl Demands {
     /// Units of a generic resource, of all types together, on a node that has so many tasks.
     pub(crate) fn units_each(&self, tasks: u64, name: &str) -> u64 {
-        let units = self.gres.iter().filter(|(_, of)| of.name == name);
-        let units = units.map(|(per, of)| match per {
-            Per::Task => of.count.saturating_mul(tasks),
-            Per::Node | Per::Job => of.count,
-        });
-        units.fold(0, u64::saturating_add)
+        let all = format!("gres-{}", word(name));
+        let units = self.gres_of_node(tasks).into_iter().find(|(resource, _)| *resource == all);
+        units.map_or(0, |(_, units)| units)
+    }
+
+    /// Generic resources of a node that has so many tasks, by their names in the site file.
+    ///
+    /// What is given for each node, for each task and for the job are conditions on the same units:
+    /// the batch system takes as many as the greatest of them. Of two for the same part, the last
+    /// is valid.
+    fn gres_of_node(&self, tasks: u64) -> BTreeMap<String, u64> {
+        let mut all = BTreeMap::new();
+        for part in [Per::Node, Per::Task, Per::Job] {
+            let given = self.gres.iter().filter(|(per, _)| *per == part).map(|(_, of)| of);
+            let of_types: BTreeMap<_, _> =
+                given.map(|of| ((&of.name, &of.kind), (of, of.count))).collect();
+            let mut of_part: BTreeMap<String, u64> = BTreeMap::new();
+            for (of, count) in of_types.into_values() {
+                let count = if part == Per::Task { count.saturating_mul(tasks) } else { count };
+                for resource in of.resources() {
+                    let sum = of_part.entry(resource).or_default();
+                    *sum = sum.saturating_add(count);
+                }
+            }
+            for (resource, count) in of_part {
+                let most = all.entry(resource).or_default();
+                *most = count.max(*most);
+            }
+        }
+        all
     }
 
     /// Resources of a chunk on a node that has so many tasks.
     pub(crate) fn of_node(&self, tasks: u64) -> Vec<Item> {
-        let mut items: Vec<Item> = Vec::new();
-        for (per, of) in &self.gres {
-            let count = match per {
-                Per::Task => of.count.saturating_mul(tasks),
-                Per::Node | Per::Job => of.count,
-            };
-            for resource in of.resources() {
-                match items.iter_mut().find(|item| item.resource == resource) {
-                    Some(Item { value: Value::Amount(sum), .. }) => {
-                        *sum = sum.saturating_add(count)
-                    }
-                    _ => items.push(Item { resource, value: Value::Amount(count) }),
-                }
-            }
-        }
-        let features = self.features.iter().map(|feature| Item {
+        let gres = self.gres_of_node(tasks).into_iter();
+        let gres = gres.map(|(resource, count)| Item { resource, value: Value::Amount(count) });
+        let features: BTreeSet<&String> = self.features.iter().collect();
+        let features = features.into_iter().map(|feature| Item {
             resource: feature_resource(feature),
             value: Value::Word("yes".into()),
         });
-        items.into_iter().chain(features).collect()
+        gres.chain(features).collect()
+    }
+
+    /// Whether a node has the features and generic resources that a job needs for a task there.
+    pub(crate) fn fit(&self, features: &[String], gres: &[Gres]) -> bool {
+        let has = |name: &str| {
+            let of_name = gres.iter().flat_map(|of| of.resources().map(move |it| (it, of.count)));
+            of_name.filter(|(resource, _)| resource == name).map(|(_, count)| count).sum::<u64>()
+        };
+        self.features.iter().all(|feature| features.contains(feature))
+            && self.gres_of_node(1).iter().all(|(resource, &count)| count <= has(resource))
     }
 
     /// Resources of the job as a whole.
@@ -233,6 +257,27 @@ mod tests {
         for wrong in ["gpu:a:b:1", ":1", "gpu:a100:x", "gpu:no_consume", "lustre:no_consume:4"] {
             assert_eq!(gres_of(wrong), None, "{wrong}");
         }
+    }
+
+    /// As a real Slurm takes them: `--gpus=2 --gpus-per-node=2` are two, and of
+    /// `--gpus-per-node=2 --gres=gpu:1` the last is valid.
+    #[test]
+    fn conditions_on_the_same_units_are_not_added() {
+        let of = |all: &[(Per, Gres)], tasks| {
+            Demands { gres: all.to_vec(), ..Demands::default() }.units_each(tasks, "gpu")
+        };
+        let gpus = |count| gres("gpu", None, count);
+        assert_eq!(of(&[(Per::Job, gpus(2)), (Per::Node, gpus(2))], 1), 2);
+        assert_eq!(of(&[(Per::Node, gpus(2)), (Per::Task, gpus(1))], 2), 2);
+        assert_eq!(of(&[(Per::Node, gpus(2)), (Per::Task, gpus(1))], 3), 3);
+        assert_eq!(of(&[(Per::Node, gpus(2)), (Per::Node, gpus(1))], 1), 1);
+        let types = [gres("gpu", Some("a100"), 1), gres("gpu", Some("k80"), 2)];
+        let types = types.map(|of| (Per::Node, of));
+        assert_eq!(of(&types, 1), 3);
+        let demands = Demands { gres: types.to_vec(), ..Demands::default() };
+        let names: Vec<String> =
+            demands.of_node(1).into_iter().map(|item| item.to_string()).collect();
+        assert_eq!(names, ["gres-gpu=3", "gres-gpu-a100=1", "gres-gpu-k80=2"]);
     }
 
     #[test]

@@ -189,12 +189,22 @@ impl Slurm {
     fn lay_out(&mut self, jobs: &mut [JobSeen], nodes: &[NodeSeen]) {
         // Nodes that they were given, of those whose tasks need more.
         let mut given = HashMap::new();
-        for job in jobs.iter_mut() {
+        // The job before, and the number of nodes that it was given: elements of an array are alike.
+        let mut last: Option<(JobSeen, u64)> = None;
+        for job in jobs.iter_mut().filter(|job| job.is_to_lay_out()) {
             let before = job.nodes_wanted;
-            job.lay_out(nodes);
+            match &last {
+                Some((like, given)) if *given == before && job.is_laid_out_like(like) => {
+                    job.nodes_wanted = like.nodes_wanted;
+                }
+                _ => {
+                    job.lay_out(nodes);
+                    last = Some((job.clone(), before));
+                }
+            }
             // Slurm shows its own estimate of a greatest number that nobody gave.
             let most = job.max_nodes.filter(|&most| most > 0).unwrap_or(before);
-            if job.nodes_wanted > most && job.required.is_empty() {
+            if job.nodes_wanted > most {
                 given.insert(job.key, (before, most));
             }
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Jobs and nodes as a batch system reports them.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
@@ -180,9 +181,16 @@ impl JobSeen {
         self.tasks_each().max(self.demands.tasks_per_node)
     }
 
+    /// Number of tasks on each of its nodes for which it has generic resources, at most. Tasks that
+    /// share cores have their own.
+    pub(crate) fn tasks_with_gres(&self) -> u64 {
+        let tasks = self.tasks.div_ceil(self.nodes_asked());
+        tasks.max(self.demands.tasks_per_node).max(1)
+    }
+
     /// Number of accelerators on each of its nodes, at most.
     pub(crate) fn gpus_each(&self) -> u64 {
-        self.demands.units_each(self.tasks_possible(), GPU)
+        self.demands.units_each(self.tasks_with_gres(), GPU)
     }
 
     /// Least number of cores on each node with which the batch system gives no node more cores than
@@ -202,21 +210,29 @@ impl JobSeen {
         Some(if fewest > 0 && of_first <= each { fewer } else { each })
     }
 
+    /// Whether it waits for nodes, and was given none by a commitment.
+    pub(crate) fn is_to_lay_out(&self) -> bool {
+        matches!(self.state, JobState::Pending(_)) && self.required.is_empty()
+    }
+
     /// Takes as many nodes as the tasks need, where the batch system has only counted cores: it
     /// takes as few as it can, and memory and accelerators count as well.
     pub(crate) fn lay_out(&mut self, nodes: &[NodeSeen]) {
-        if !matches!(self.state, JobState::Pending(_)) || !self.required.is_empty() {
-            return;
-        }
-        let room: Vec<u64> = nodes.iter().map(|node| self.tasks_on(node)).collect();
+        let mut room: Vec<u64> = nodes.iter().map(|node| self.tasks_on(node)).collect();
+        room.sort_unstable_by_key(|&room| Reverse(room));
         let tasks = self.tasks.max(1);
-        let has_room = |count: u64| {
-            let each = tasks.div_ceil(count);
-            room.iter().filter(|&&room| room >= each).count() as u64 >= count
-        };
+        // Of so many nodes with the most room, the last one.
+        let last = |count: u64| room.get(usize::try_from(count - 1).ok()?);
+        let has_room = |count: u64| last(count).is_some_and(|&room| room >= tasks.div_ceil(count));
         let from = self.nodes_wanted.max(1);
         let found = (from..=tasks.max(from)).take(nodes.len() + 1).find(|&count| has_room(count));
         self.nodes_wanted = found.unwrap_or(from);
+    }
+
+    /// Whether another job has as many nodes as this one, since it wants the same.
+    pub(crate) fn is_laid_out_like(&self, other: &Self) -> bool {
+        let of = |job: &Self| (job.tasks, job.cpus_per_task, job.min_cpus, job.memory);
+        of(self) == of(other) && self.demands == other.demands
     }
 
     /// Number of its tasks for which a node has room when it is empty.
@@ -225,7 +241,7 @@ impl JobSeen {
         // So many tasks are to be possible on each node, even if there are fewer.
         let limit = self.demands.tasks_per_node;
         let least = self.min_cpus.max(limit * self.of_task());
-        if node.cpus < least {
+        if node.cpus < least || !self.demands.fit(&node.features, &node.gres) {
             return 0;
         }
         let mut most = of_each(node.cpus, self.of_task());
@@ -234,6 +250,9 @@ impl JobSeen {
             if node.memory_bytes < bytes.saturating_mul(least) {
                 return 0;
             }
+        }
+        if matches!(self.memory, Memory::OfNode(bytes) if node.memory_bytes < bytes) {
+            return 0;
         }
         for (per, of) in &self.demands.gres {
             if *per == Per::Task {
@@ -273,6 +292,8 @@ pub struct NodeSeen {
     pub memory_bytes: u64,
     /// Generic resources.
     pub gres: Vec<Gres>,
+    /// Features of the node.
+    pub features: Vec<String>,
     /// State of the node.
     pub state: NodeState,
     /// Reason of the state, in words.
@@ -375,6 +396,7 @@ mod tests {
             cpus,
             memory_bytes: gib << 30,
             gres: vec![Gres { name: "gpu".into(), kind: None, count: gpus }],
+            features: if gpus > 2 { vec!["ib".into()] } else { Vec::new() },
             state: NodeState::Up,
             why: String::new(),
         };
@@ -412,6 +434,40 @@ mod tests {
         assert_eq!(laid_out(few), (3, 2));
         // There is no number of nodes that would do: it stays as it was.
         assert_eq!(laid_out(job(17, 1, 5)), (5, 4));
+    }
+
+    /// A node on which a task can't run is no room, however many cores it has.
+    #[test]
+    fn only_nodes_that_a_job_can_use_are_room() {
+        let mut of = vec![(64, 1, 0)];
+        of.extend([(4, 4, 4); 10]);
+        let nodes = nodes(&of);
+        let laid_out = |change: fn(&mut JobSeen)| {
+            let mut job = job(5, 1, 1);
+            change(&mut job);
+            job.lay_out(&nodes);
+            job.nodes_asked()
+        };
+        let gpus = |count| Gres { name: "gpu".into(), kind: None, count };
+        assert_eq!(laid_out(|_| {}), 1);
+        assert_eq!(laid_out(|job| job.demands.features = vec!["ib".into()]), 2);
+        assert_eq!(laid_out(|job| job.memory = Memory::OfNode(2 << 30)), 2);
+        for per in [Per::Node, Per::Job] {
+            let mut job = job(5, 1, 1);
+            job.demands.gres = vec![(per, gpus(1))];
+            job.lay_out(&nodes);
+            assert_eq!(job.nodes_asked(), 2);
+        }
+    }
+
+    /// Tasks that share a core have their accelerators nevertheless.
+    #[test]
+    fn tasks_that_share_cores_have_their_own_accelerators() {
+        let mut shared = JobSeen { cpus: 1, ..job(4, 1, 1) };
+        let gpu = Gres { name: "gpu".into(), kind: None, count: 1 };
+        shared.demands.gres = vec![(Per::Task, gpu)];
+        shared.demands.cpus_per_gpu = 2;
+        assert_eq!((shared.tasks_each(), shared.gpus_each(), shared.cpus_each()), (0, 4, 8));
     }
 
     /// Slurm gives each node the least number of cores, and the first nodes what is left.

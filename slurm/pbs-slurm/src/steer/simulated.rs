@@ -76,6 +76,7 @@ impl Simulated {
                 cpus,
                 memory_bytes: 1 << 30,
                 gres: Vec::new(),
+                features: Vec::new(),
                 state: NodeState::Up,
                 why: String::new(),
             };

@@ -125,7 +125,7 @@ pub fn wish_of(
         );
     }
     for chunk in &mut rset.chunks {
-        chunk.items.extend(job.demands.of_node(job.tasks_possible().max(1)));
+        chunk.items.extend(job.demands.of_node(job.tasks_with_gres()));
     }
     rset.job_wide.extend(job.demands.of_job());
     let begin_s = job.start_s.filter(|&start_s| start_s > now_s);
