@@ -230,6 +230,32 @@ fn time_goes_on_and_operators_act() {
     assert!(said.starts_with("request 25: running, 2026-11-23T0"), "{said}");
 }
 
+/// Parts of a node are out of use until it is repaired, and lists show them.
+#[test]
+fn a_node_has_a_defect() {
+    let lab = Lab::new("cluster-defect");
+    let defect = ["node", "defect", "node07", "--parts", "ncpus=2:mem=8g", "--why", "DIMM"];
+    let line = "node07 defective ncpus=2:mem=8g since 2026-11-23T08:00:00+01:00  DIMM\n";
+    for arguments in [&defect[..], &["node"], &["info"]] {
+        let said = lab.says(arguments);
+        assert!(said.contains(line), "{arguments:?}: {said}");
+    }
+    for wrong in [&["node", "defect", "node07"][..], &["node", "--parts", "none"]] {
+        let ran = lab.run(wrong);
+        assert_eq!(ran.status, 2, "{wrong:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains("defect and --parts go together"), "{}", ran.stderr);
+    }
+    let ran = lab.run(&["node", "defect", "node07", "--parts", "ncpus=999"]);
+    assert_eq!(ran.status, 1, "{}", ran.stdout);
+    assert!(
+        ran.stderr.contains("ncpus=999 is more than node07 has; write at most"),
+        "{}",
+        ran.stderr
+    );
+    let said = lab.says(&["node", "defect", "node07", "--parts", "none"]);
+    assert!(!said.contains("defective"), "{said}");
+}
+
 /// Node, site, clock and service are of all users.
 #[test]
 fn only_operators_act_on_the_whole_cluster() {

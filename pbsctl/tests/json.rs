@@ -252,6 +252,10 @@ fn what_is_printed_is_what_is_documented() {
         ("cluster-requests", &["cluster", "info", "--ledger", &ledger]),
         ("cluster-request", &["cluster", "info", "--ledger", &ledger, "1"]),
         ("cluster-why", &["cluster", "why", "--ledger", &ledger, "1"]),
+        (
+            "cluster-nodes",
+            &["cluster", "node", "--ledger", &ledger, "defect", "smp1", "--parts", "ncpus=1"],
+        ),
         ("cluster-nodes", &["cluster", "node", "--ledger", &ledger, "offline", "smp1"]),
         ("cluster-limits", &["cluster", "limits", "--ledger", &ledger]),
         ("cluster-requests", &["cluster", "plan", "--ledger", &ledger]),

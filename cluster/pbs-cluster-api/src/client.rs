@@ -50,6 +50,12 @@ trait Cluster {
         state: &str,
         why: &str,
     ) -> zlink::Result<Result<NodesChanged, Refusal>>;
+    async fn set_defect(
+        &mut self,
+        names: &[&str],
+        parts: &str,
+        why: &str,
+    ) -> zlink::Result<Result<NodesChanged, Refusal>>;
     async fn status(&mut self) -> zlink::Result<Result<Status, Refusal>>;
     #[zlink(more)]
     async fn watch(
@@ -136,6 +142,16 @@ impl Client {
         why: &str,
     ) -> Result<NodesChanged, Failure> {
         self.waiter.answer(self.connection.set_nodes(names, state, why))
+    }
+
+    /// Takes parts of nodes out of use, as `ncpus=2:mem=16g`, or `none` of them; for operators.
+    pub fn set_defect(
+        &mut self,
+        names: &[&str],
+        parts: &str,
+        why: &str,
+    ) -> Result<NodesChanged, Failure> {
+        self.waiter.answer(self.connection.set_defect(names, parts, why))
     }
 
     /// Returns the state of the service.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Types of the messages on the socket.
 
-use pbs_manager::ledger::{After, Event, NodeRow, Row};
+use pbs_manager::ledger::{After, DefectRow, Event, NodeRow, Row};
 use serde::{Deserialize, Serialize};
 use zlink::idl;
 use zlink::introspect::{CustomType, ReplyError, Type};
@@ -135,6 +135,8 @@ pub struct Status {
     pub nodes: u64,
     /// Nodes that are out of use
     pub nodes_out: Vec<Object<NodeRow>>,
+    /// Nodes with defective parts
+    pub defects: Vec<Object<DefectRow>>,
     /// Whether requests are being looked at for a better place
     pub is_settling: bool,
 }
@@ -146,6 +148,8 @@ pub struct NodesChanged {
     pub nodes: u64,
     /// Nodes that are out of use
     pub nodes_out: Vec<Object<NodeRow>>,
+    /// Nodes with defective parts
+    pub defects: Vec<Object<DefectRow>>,
     /// Requests that start at another time or place
     pub moved: Vec<u64>,
     /// Requests that ran there and have ended

@@ -23,6 +23,7 @@ mod adopt;
 mod backfill;
 mod choice;
 mod counts;
+mod defect;
 mod followers;
 mod gaps;
 pub mod literal;

@@ -7,6 +7,7 @@
 //! stretch, so here a node tells from when to when chunks can *start*; the sum of that over
 //! the nodes is exact, and necessary for a mapping.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pbs_profile::FOREVER;
@@ -24,6 +25,8 @@ pub(crate) struct Nodes {
     plans: Vec<NodePlan>,
     /// Whether each node accepts new requests. A node out of use keeps its plan.
     usable: Vec<bool>,
+    /// Defective amounts of the nodes that have any. Their plans have them as used.
+    defects: BTreeMap<usize, Vec<(ResourceId, u64)>>,
     /// Gaps of each class.
     gaps: Vec<Gaps>,
     /// Reused.
@@ -39,6 +42,7 @@ impl Nodes {
         let mut nodes = Self {
             plans: vec![plan; machine.node_count()],
             usable: vec![true; machine.node_count()],
+            defects: BTreeMap::new(),
             gaps: machine.classes.iter().map(Gaps::new).collect(),
             amounts: Vec::new(),
         };
@@ -172,6 +176,50 @@ impl Nodes {
 
     pub(crate) fn is_usable(&self, node: usize) -> bool {
         self.usable[node]
+    }
+
+    /// Sets the defective amounts of a node from a time on, and returns those before.
+    pub(crate) fn set_defect(
+        &mut self,
+        machine: &Machine,
+        node: usize,
+        from_s: u64,
+        parts: Vec<(ResourceId, u64)>,
+    ) -> Vec<(ResourceId, u64)> {
+        let before = self.defects.remove(&node).unwrap_or_default();
+        self.plans[node].subtract(from_s..FOREVER, &before);
+        self.plans[node].add(from_s..FOREVER, &parts);
+        self.renew(machine, node);
+        if !parts.is_empty() {
+            self.defects.insert(node, parts);
+        }
+        before
+    }
+
+    /// Returns the defective amounts of a node.
+    pub(crate) fn defect(&self, node: usize) -> &[(ResourceId, u64)] {
+        self.defects.get(&node).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a node has a defect.
+    pub(crate) fn has_defects(&self) -> bool {
+        !self.defects.is_empty()
+    }
+
+    /// Returns the resources of which more than a node has is used at a time of an interval.
+    pub(crate) fn scarce<'a>(
+        &'a self,
+        machine: &'a Machine,
+        node: usize,
+        over: &'a Range<u64>,
+    ) -> impl Iterator<Item = ResourceId> + 'a {
+        let plan = &self.plans[node];
+        let has = &machine.class(node).has;
+        (0..has.len()).filter(move |&resource| {
+            let steps = plan.step_at(over.start)..plan.step_count();
+            let mut steps = steps.take_while(|&step| plan.begin_s(step) < over.end);
+            steps.any(|step| plan.used(step, resource) > has[resource])
+        })
     }
 
     pub(crate) fn forget_before(&mut self, time_s: u64) {

@@ -505,8 +505,9 @@ impl Planner {
         }
     }
 
-    /// Whether a node is out of use.
+    /// Whether a node, or a part of one, is out of use.
     fn is_defective(&self) -> bool {
-        (0..self.machine.node_count()).any(|node| !self.nodes.is_usable(node))
+        self.nodes.has_defects()
+            || (0..self.machine.node_count()).any(|node| !self.nodes.is_usable(node))
     }
 }

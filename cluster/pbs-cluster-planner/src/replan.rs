@@ -75,14 +75,20 @@ impl Planner {
         self.nodes.is_usable(node)
     }
 
-    fn on_node(&self, node: usize) -> Vec<RequestId> {
+    pub(crate) fn on_node(&self, node: usize) -> Vec<RequestId> {
         let is_on =
             |id: &RequestId| self.placed(*id).iter().any(|placed| placed.node as usize == node);
         self.requests().filter(is_on).collect()
     }
 
+    /// Amounts of a node that are in order.
     fn has(&self, node: usize) -> Vec<(usize, u64)> {
-        let has = self.machine.class(node).has.iter().copied().enumerate();
+        let defect = |of| {
+            let mut defects = self.nodes.defect(node).iter();
+            defects.find(|(resource, _)| *resource == of).map_or(0, |(_, amount)| *amount)
+        };
+        let has = self.machine.class(node).has.iter().enumerate();
+        let has = has.map(|(of, &amount)| (of, amount.saturating_sub(defect(of))));
         has.filter(|&(_, amount)| amount > 0).collect()
     }
 
@@ -146,7 +152,7 @@ impl Planner {
 
     /// Moves a reservation that has not begun from a lost node to others, for the same time. If it
     /// can't be moved, it keeps its other nodes.
-    fn hold_elsewhere(
+    pub(crate) fn hold_elsewhere(
         &mut self,
         now_s: u64,
         id: RequestId,

@@ -288,3 +288,80 @@ fn the_plan_follows_a_request_that_runs_elsewhere() {
     assert_eq!(on(&planner, second), free);
     assert_eq!(submit(&mut planner, 20, &ask("ncpus=4", 10)), 20);
 }
+
+/// Parts of a node that are out of use are not planned; who has no room beside them moves, the
+/// least important first, and who runs stays.
+#[test]
+fn parts_of_a_node_can_be_out_of_use() {
+    let mut planner = nodes(&[8, 8]);
+    let ids: Vec<_> = (0..4).map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap()).collect();
+    let on_first: Vec<_> =
+        ids.iter().copied().filter(|&id| names(&planner, id) == ["n1"]).collect();
+    assert_eq!(on_first.len(), 2);
+    let node = planner.machine().node_by_name("n1").unwrap();
+    let replanned = planner.set_defect(0, node, &[(0, 3)]);
+    assert_eq!((planner.available(0), planner.machine().total(0)), (13, 16));
+    assert_eq!((&replanned.moved[..], replanned.waiting.len()), (&on_first[1..], 0));
+    assert_eq!(start(&planner, on_first[0]), Some(0));
+    assert_eq!(start(&planner, on_first[1]), Some(10));
+    // A whole node is one without a defect; what no node has now waits for the repair.
+    let whole = planner.submit(0, &ask("ncpus=8", 10)).unwrap();
+    assert_eq!(names(&planner, whole), ["n2"]);
+    let both = planner.submit(0, &ask("2:ncpus=8", 10)).unwrap();
+    assert_eq!(planner.state(both), Some(State::Waiting));
+    let mut started = Vec::new();
+    planner.start(0, &mut started);
+    assert!(planner.set_defect(0, node, &[(0, 6)]).aborted.is_empty());
+    assert_eq!(planner.state(on_first[0]), Some(State::Running { start_s: 0, end_s: 10 }));
+    planner.remove(5, on_first[0]);
+    assert_eq!(submit(&mut planner, 5, &ask("ncpus=2", 5)), 5);
+    let repaired = planner.set_defect(5, node, &[]);
+    assert_eq!((planner.available(0), planner.defect(node).len()), (16, 0));
+    assert_eq!(repaired.moved, [both]);
+}
+
+/// A node with a defect that goes out of use and comes back has the defect still.
+#[test]
+fn a_defect_outlasts_a_time_out_of_use() {
+    for (is_out_first, is_back_first) in
+        [(false, false), (false, true), (true, false), (true, true)]
+    {
+        let mut planner = nodes(&[8]);
+        let mut steps: Vec<(u64, &str)> =
+            vec![(1, "out"), (2, "defect"), (3, "back"), (4, "repair")];
+        if !is_out_first {
+            steps.swap(0, 1);
+        }
+        if !is_back_first {
+            steps.swap(2, 3);
+        }
+        for (now_s, step) in steps {
+            match step {
+                "out" => drop(planner.node_offline(now_s, 0)),
+                "back" => drop(planner.node_up(now_s, 0)),
+                "defect" => drop(planner.set_defect(now_s, 0, &[(0, 3)])),
+                _ => drop(planner.set_defect(now_s, 0, &[])),
+            }
+            let has = if planner.defect(0).is_empty() { 8 } else { 5 };
+            assert_eq!(planner.available(0), if planner.is_usable(0) { has } else { 0 }, "{step}");
+        }
+        assert_eq!(submit(&mut planner, 5, &ask("ncpus=8", 10)), 5);
+    }
+}
+
+/// A reservation on a node with a defect moves to another node, or does not use the node.
+#[test]
+fn a_reservation_leaves_defective_parts() {
+    let mut planner = nodes(&[8, 8]);
+    let held = planner.reserve(0, &fixed("ncpus=8", 100, 50)).unwrap();
+    let node = planner.machine().node_by_name(&names(&planner, held)[0]).unwrap();
+    let replanned = planner.set_defect(0, node, &[(0, 1)]);
+    assert_eq!((&replanned.moved[..], &replanned.shrunk[..]), (&[held][..], &[][..]));
+    let other = planner.machine().node_by_name(&names(&planner, held)[0]).unwrap();
+    assert_ne!(node, other);
+    let replanned = planner.set_defect(0, other, &[(0, 1)]);
+    assert_eq!((&replanned.moved[..], &replanned.shrunk[..]), (&[][..], &[held][..]));
+    assert!(planner.submit_in(0, held, &ask("ncpus=1", 10)).is_err());
+    planner.set_defect(0, other, &[]);
+    assert!(planner.submit_in(0, held, &ask("ncpus=1", 10)).is_ok());
+}

@@ -47,6 +47,7 @@ pub enum Method {
     List(Filter, Answer<Listed>),
     Why(u64, Answer<Reasons>),
     SetNodes(NodesWanted, Answer<NodesChanged>),
+    SetDefect(DefectWanted, Answer<NodesChanged>),
     Status(Answer<Status>),
 }
 
@@ -59,6 +60,22 @@ pub struct NodesWanted {
     pub state: String,
     /// Reason, shown to others.
     pub why: String,
+}
+
+/// Parts of nodes that are to be out of use.
+#[derive(Debug)]
+pub struct DefectWanted {
+    /// Names of the nodes.
+    pub names: Vec<String>,
+    /// Defective amounts, or `none`.
+    pub parts: String,
+    /// Reason, shown to others.
+    pub why: String,
+}
+
+/// Returns the bytes of names.
+fn names_bytes(names: &[String]) -> usize {
+    names.iter().map(|name| size_of::<String>() + name.len()).sum()
 }
 
 impl<R> Part<Submission, R> {
@@ -119,9 +136,9 @@ impl pbs_socket::Call for Call {
             Method::Resize(_, rset, _) => rset.to_string().len(),
             Method::List(filter, _) => filter.user.as_ref().map_or(0, String::len),
             Method::Confirm(ids, _) | Method::Kill(ids, _) => size_of_val(&ids[..]),
-            Method::SetNodes(wanted, _) => {
-                let names = wanted.names.iter().map(|name| size_of::<String>() + name.len());
-                names.sum::<usize>() + wanted.why.len()
+            Method::SetNodes(wanted, _) => names_bytes(&wanted.names) + wanted.why.len(),
+            Method::SetDefect(wanted, _) => {
+                names_bytes(&wanted.names) + wanted.parts.len() + wanted.why.len()
             }
             _ => 0,
         }

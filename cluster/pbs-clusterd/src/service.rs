@@ -12,8 +12,8 @@ use pbs_cluster_api::{
     Cause, Changed, Filter, Listed, NodesChanged, Notice, Object, Reasons, Refusal, Shown, Status,
 };
 use pbs_launch::signals::{wait_for, Signals};
-use pbs_manager::ledger::{account_user, NodeState, Row};
-use pbs_manager::{Caller, Engine, Error, Held, Manager, Wish};
+use pbs_manager::ledger::{account_user, DefectRow, NodeState, Row};
+use pbs_manager::{Caller, Engine, Error, Held, Manager, Replanned, Wish};
 use pbs_resources::Rset;
 use pbs_site::{zone_text, User};
 use pbs_socket::Inbox;
@@ -217,6 +217,12 @@ impl<E: Engine> Service<E> {
                 let result = self.set_nodes(caller, &wanted);
                 self.later(answer, result);
             }
+            Method::SetDefect(wanted, answer) => {
+                let result = self.each_node(&wanted.names, |cluster, name| {
+                    cluster.set_defect(caller, name, &wanted.parts, &wanted.why)
+                });
+                self.later(answer, result);
+            }
             Method::Status(answer) => {
                 let status = self.status();
                 self.later(answer, Ok(status));
@@ -394,19 +400,32 @@ impl<E: Engine> Service<E> {
                 return Err(Refusal::Invalid { what });
             }
         };
+        self.each_node(&wanted.names, |cluster, name| match state {
+            Some(state) => cluster.node_out(caller, name, state, &wanted.why),
+            None => cluster.node_back(caller, name),
+        })
+    }
+
+    /// Changes several nodes, until one of them is refused.
+    fn each_node(
+        &mut self,
+        names: &[String],
+        mut change: impl FnMut(&mut Manager<E>, &str) -> Result<Replanned, Error>,
+    ) -> Result<NodesChanged, Refusal> {
         let (mut moved, mut aborted, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
-        for name in &wanted.names {
-            let replanned = match state {
-                Some(state) => self.cluster.node_out(caller, name, state, &wanted.why),
-                None => self.cluster.node_back(caller, name),
-            };
+        for name in names {
+            let replanned = change(&mut self.cluster, name);
             let replanned = replanned.map_err(|error| self.refusal(&error))?;
             moved.extend(replanned.moved);
             aborted.extend(replanned.aborted);
             waiting.extend(replanned.waiting);
         }
         let (nodes, nodes_out) = self.nodes();
-        Ok(NodesChanged { nodes, nodes_out, moved, aborted, waiting })
+        Ok(NodesChanged { nodes, nodes_out, defects: self.defects(), moved, aborted, waiting })
+    }
+
+    fn defects(&self) -> Vec<Object<DefectRow>> {
+        self.cluster.defects().cloned().map(Object).collect()
     }
 
     fn nodes(&self) -> (u64, Vec<Object<pbs_manager::ledger::NodeRow>>) {
@@ -423,6 +442,7 @@ impl<E: Engine> Service<E> {
             requests: self.cluster.held_by_all().requests as u64,
             nodes,
             nodes_out,
+            defects: self.defects(),
             is_settling: self.cluster.is_settling(),
         }
     }

@@ -22,7 +22,7 @@ use zlink::futures_util::future::{select, Either};
 use zlink::futures_util::Stream;
 use zlink::Reply;
 
-use crate::call::{Answer, Call, Method, NodesWanted, Part};
+use crate::call::{Answer, Call, DefectWanted, Method, NodesWanted, Part};
 
 /// Events, for sessions that watch. Once the service drops its sender, their last answer is that it
 /// is stopping.
@@ -179,6 +179,17 @@ impl Session {
     ) -> Result<NodesChanged, Refusal> {
         let wanted = NodesWanted { names, state, why };
         self.ask(|answer| Method::SetNodes(wanted, answer)).await
+    }
+
+    /// Takes parts of nodes out of use, as ncpus=2:mem=16g, or none of them. For operators only.
+    async fn set_defect(
+        &self,
+        names: Vec<String>,
+        parts: String,
+        why: String,
+    ) -> Result<NodesChanged, Refusal> {
+        let wanted = DefectWanted { names, parts, why };
+        self.ask(|answer| Method::SetDefect(wanted, answer)).await
     }
 
     /// Returns the state of the service and its cluster.

@@ -197,6 +197,21 @@ fn the_end_of_an_ended_request_is_reported_at_once() {
     assert_eq!(heard, [(Some(id), "ended".to_string())]);
 }
 
+/// Defective parts of nodes are known to the next service, until the node is repaired.
+#[test]
+fn parts_of_a_node_are_out_of_use() {
+    let mut served = serve("defect", &site(1), &[]);
+    let changed = served.client().set_defect(&["n001"], "ncpus=4", "fan").unwrap();
+    let parts: Vec<_> = changed.defects.iter().map(|defect| &*defect.0.parts).collect();
+    assert_eq!((changed.nodes_out.len(), parts), (0, vec!["ncpus=4"]));
+    served.restart();
+    let mut client = served.client();
+    assert_eq!(client.status().unwrap().defects.len(), 1);
+    assert_eq!(client.submit(&wanted("ncpus=16", 60)).unwrap()[0].start_s, None);
+    assert!(client.set_defect(&["n001"], "none", "").unwrap().defects.is_empty());
+    assert!(client.show(1).unwrap().request.0.start_s.is_some());
+}
+
 /// Calls that wait when the service is stopped are answered.
 #[test]
 fn calls_that_wait_when_it_stops_are_answered() {

@@ -43,6 +43,8 @@ fn only_the_owner_and_operators_change_a_request() {
     assert!(matches!(refusal(other.submit(&in_name)), Refusal::NotPermitted { .. }));
     let out = other.set_nodes(&["n001"], "offline", "");
     assert!(matches!(refusal(out), Refusal::NotPermitted { .. }));
+    let defect = other.set_defect(&["n001"], "ncpus=1", "");
+    assert!(matches!(refusal(defect), Refusal::NotPermitted { .. }));
 
     assert_eq!(root.submit(&in_name).unwrap()[0].user, "daemon");
     assert_eq!(root.set_nodes(&["n002"], "offline", "disk").unwrap().nodes_out.len(), 1);

@@ -4,7 +4,7 @@
 use pbs_cluster_planner::RequestId;
 
 use crate::error::Error;
-use crate::ledger::{Changes, Event, Ledger, NodeRow, Row, Total};
+use crate::ledger::{Changes, DefectRow, Event, Ledger, NodeRow, Row, Total};
 
 /// A ledger and what is to be written there.
 #[derive(Debug)]
@@ -61,6 +61,11 @@ impl Journal {
     /// Notes a node that is in use again.
     pub(crate) fn node_back(&mut self, name: &str) {
         self.changes.nodes_back.push(name.into());
+    }
+
+    /// Notes parts of a node that are out of use, or that the node is repaired.
+    pub(crate) fn defect(&mut self, defect: DefectRow) {
+        self.changes.defects.push(defect);
     }
 
     /// Notes ended requests that are forgotten, of which the last ended then, and the totals that

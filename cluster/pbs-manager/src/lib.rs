@@ -10,6 +10,7 @@
 //! calls. An [`Engine`] is what he calls the node side.
 
 mod deadlines;
+mod defects;
 mod deferred;
 mod engine;
 mod error;
@@ -37,6 +38,7 @@ pub use engine::{Allocation, Engine, Happened, Simulated};
 pub use error::Error;
 pub use manager::{Manager, Recovered};
 pub use operations::Planned;
+pub use pbs_cluster_planner::Replanned;
 pub use real_time::only_mine;
 pub use records::Held;
 pub use time::MOST_BACKFILLS;

@@ -14,7 +14,9 @@ use crate::deadlines::Deadlines;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::journal::Journal;
-use crate::ledger::{Access, Event, Ledger, NodeRow, NodeState, Page, Paged, Row, State};
+use crate::ledger::{
+    Access, DefectRow, Event, Ledger, NodeRow, NodeState, Page, Paged, Row, State,
+};
 use crate::record::{Parts, RequestRecord};
 use crate::records::{Held, Records};
 use crate::usage::Usages;
@@ -36,6 +38,8 @@ pub struct Manager<E> {
     pub(crate) reservations: BTreeSet<RequestId>,
     pub(crate) deadlines: Deadlines,
     pub(crate) nodes_out: BTreeMap<String, NodeRow>,
+    /// Nodes with parts that are out of use.
+    pub(crate) defects: BTreeMap<String, DefectRow>,
     /// Usage of the requests that are not in the ledger any more.
     pub(crate) forgotten: Usages,
     pub(crate) clock_s: u64,
@@ -86,6 +90,7 @@ impl<E: Engine> Manager<E> {
         let (site, clock_s, next_id) = ledger.site()?;
         let rows = ledger.open_rows()?;
         let nodes_out = ledger.nodes_out()?;
+        let defects = ledger.defects()?;
         let forgotten = Usages::of_totals(&ledger.totals()?)
             .ok_or_else(|| ledger.damaged("the usage of forgotten requests can't be read"))?;
         let journal = Journal::new(ledger, clock_s, next_id);
@@ -108,6 +113,7 @@ impl<E: Engine> Manager<E> {
         let moved = recovered.moved.iter().filter_map(|&id| this.row(id));
         let moved: Vec<Row> = moved.collect();
         this.journal.rows(moved);
+        this.restore_defects(defects)?;
         this.follow_lost();
         this.planner.plan_waiting(clock_s);
         if access == Access::Write {
@@ -130,6 +136,7 @@ impl<E: Engine> Manager<E> {
             reservations: BTreeSet::new(),
             deadlines: Deadlines::default(),
             nodes_out: BTreeMap::new(),
+            defects: BTreeMap::new(),
             forgotten: Usages::default(),
             clock_s,
             settled: None,
@@ -167,6 +174,11 @@ impl<E: Engine> Manager<E> {
     /// The nodes that are out of use.
     pub fn nodes_out(&self) -> impl Iterator<Item = &NodeRow> {
         self.nodes_out.values()
+    }
+
+    /// The nodes with parts that are out of use.
+    pub fn defects(&self) -> impl Iterator<Item = &DefectRow> {
+        self.defects.values()
     }
 
     /// All requests that have not ended, as they stand.

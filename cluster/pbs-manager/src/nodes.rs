@@ -102,21 +102,25 @@ impl<E: Engine> Manager<E> {
         for (reservation, requests) in inside {
             self.plan_inside_again(reservation, requests, &replanned);
         }
-        for &id in &replanned.shrunk {
-            let text = format!("node {name} is {}; it keeps its others", state.name());
-            self.tell(Some(id), "lost a node", text);
-        }
-        for &id in &replanned.moved {
-            self.tell(Some(id), "moved", format!("node {name} is {}", state.name()));
-        }
-        for &id in &replanned.waiting {
-            self.tell(Some(id), "waits", format!("node {name} is {}", state.name()));
-        }
+        self.tell_replanned(&replanned, &format!("node {name} is {}", state.name()));
         let row = NodeRow { name: name.into(), state, why: why.into(), since_s: clock_s };
         self.tell(None, &format!("node {}", state.name()), format!("{name}: {why}"));
         self.nodes_out.insert(name.into(), row.clone());
         self.journal.node_out(row);
         replanned
+    }
+
+    /// Reports to requests what became of them.
+    pub(crate) fn tell_replanned(&mut self, replanned: &Replanned, why: &str) {
+        for &id in &replanned.shrunk {
+            self.tell(Some(id), "lost a node", format!("{why}; it keeps its others"));
+        }
+        for &id in &replanned.moved {
+            self.tell(Some(id), "moved", why.into());
+        }
+        for &id in &replanned.waiting {
+            self.tell(Some(id), "waits", why.into());
+        }
     }
 
     /// Plans what is planned in a running reservation on other nodes of it.
@@ -135,7 +139,7 @@ impl<E: Engine> Manager<E> {
     }
 
     /// Returns the reservations on a node that have not begun, each with the requests in it.
-    fn planned_inside(&self, node: usize) -> Vec<(RequestId, Vec<(Row, Standing)>)> {
+    pub(crate) fn planned_inside(&self, node: usize) -> Vec<(RequestId, Vec<(Row, Standing)>)> {
         let reservations = self.reservations.iter().filter(|&&reservation| {
             let is_there = |placed: &Placed| placed.node as usize == node;
             let standing = self.planner.standing(reservation);
@@ -151,7 +155,7 @@ impl<E: Engine> Manager<E> {
 
     /// Plans requests anew in a reservation that holds other nodes now. A request that has no place
     /// there ends.
-    fn plan_inside_again(
+    pub(crate) fn plan_inside_again(
         &mut self,
         reservation: RequestId,
         requests: Vec<(Row, Standing)>,
@@ -205,7 +209,7 @@ impl<E: Engine> Manager<E> {
         rows.filter(|row| runs(row) && has_node(row)).collect()
     }
 
-    fn node(&self, name: &str) -> Result<usize, Error> {
+    pub(crate) fn node(&self, name: &str) -> Result<usize, Error> {
         let node = self.machine.node_by_name(name);
         node.ok_or_else(|| Error::NoNode(name.into()))
     }

@@ -156,7 +156,7 @@ enum ClusterCommand {
     /// Explain why a request does not start earlier
     Why(show::WhyOptions),
 
-    /// Take nodes out of use or put them back; or list the nodes out of use
+    /// Take nodes, or parts of them, out of use or put them back; or list those out of use
     Node(show::NodeOptions),
 
     /// List the limits of a user or a group

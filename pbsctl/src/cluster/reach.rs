@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::tz::TimeZone;
-use pbs_cluster_api::{Alteration, Cause, Client, Filter, Refusal, Status, Submission, SOCKET};
-use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Row};
-use pbs_manager::{Caller, Change, Error, Wish, MOST_BACKFILLS};
+use pbs_cluster_api::{
+    Alteration, Cause, Client, Filter, NodesChanged, Refusal, Status, Submission, SOCKET,
+};
+use pbs_manager::ledger::{Access, DefectRow, Event, NodeRow, NodeState, Row};
+use pbs_manager::{Caller, Change, Error, Replanned, Wish, MOST_BACKFILLS};
 use pbs_resources::Rset;
 use pbs_site::{parse_zone, Privilege, User};
 use serde::Serialize;
@@ -57,6 +59,7 @@ pub(super) type Reasons = (Row, Vec<Cause>);
 pub(super) struct NodesNow {
     pub(super) total: usize,
     pub(super) out: Vec<NodeRow>,
+    pub(super) defects: Vec<DefectRow>,
     pub(super) moved: Vec<u64>,
     pub(super) aborted: Vec<u64>,
     pub(super) waiting: Vec<u64>,
@@ -172,6 +175,16 @@ impl Reached<'_> {
             Self::File(cluster, _) => cluster.nodes_out().cloned().collect(),
             Self::Service(called, _) => {
                 called.status.nodes_out.iter().map(|node| node.0.clone()).collect()
+            }
+        }
+    }
+
+    /// The nodes with defective parts.
+    pub(super) fn defects(&self) -> Vec<DefectRow> {
+        match self {
+            Self::File(cluster, _) => cluster.defects().cloned().collect(),
+            Self::Service(called, _) => {
+                called.status.defects.iter().map(|defect| defect.0.clone()).collect()
             }
         }
     }
@@ -338,7 +351,8 @@ impl Reached<'_> {
             Self::File(cluster, _) => cluster.machine().node_count(),
             Self::Service(called, _) => called.status.nodes as usize,
         };
-        NodesNow { total, out: self.nodes_out(), ..NodesNow::default() }
+        let (out, defects) = (self.nodes_out(), self.defects());
+        NodesNow { total, out, defects, ..NodesNow::default() }
     }
 
     /// Takes nodes out of use, or back: `None`.
@@ -348,31 +362,58 @@ impl Reached<'_> {
         state: Option<NodeState>,
         why: &str,
     ) -> Result<NodesNow, Failure> {
+        self.change_nodes(
+            names,
+            |cluster, caller, name| match state {
+                Some(state) => cluster.node_out(caller, name, state, why),
+                None => cluster.node_back(caller, name),
+            },
+            |client, names| client.set_nodes(names, state.map_or("online", NodeState::name), why),
+        )
+    }
+
+    /// Takes parts of nodes out of use, or `none` of them.
+    pub(super) fn set_defect(
+        &mut self,
+        names: &[String],
+        parts: &str,
+        why: &str,
+    ) -> Result<NodesNow, Failure> {
+        self.change_nodes(
+            names,
+            |cluster, caller, name| cluster.set_defect(caller, name, parts, why),
+            |client, names| client.set_defect(names, parts, why),
+        )
+    }
+
+    /// Changes nodes: one after the other in the file, or by one call.
+    fn change_nodes(
+        &mut self,
+        names: &[String],
+        in_file: impl Fn(&mut Cluster, &Caller, &str) -> Result<Replanned, Error>,
+        by_call: impl FnOnce(&mut Client, &[&str]) -> Result<NodesChanged, pbs_cluster_api::Failure>,
+    ) -> Result<NodesNow, Failure> {
         match self {
             Self::File(cluster, options) => {
                 let caller = options.caller(cluster, "")?;
                 let mut now = NodesNow::default();
                 for name in names {
-                    let replanned = match state {
-                        Some(state) => cluster.node_out(&caller, name, state, why),
-                        None => cluster.node_back(&caller, name),
-                    };
-                    let replanned = replanned.map_err(failure)?;
+                    let replanned = in_file(cluster, &caller, name).map_err(failure)?;
                     now.moved.extend(replanned.moved);
                     now.aborted.extend(replanned.aborted);
                     now.waiting.extend(replanned.waiting);
                 }
                 let after = self.nodes();
-                Ok(NodesNow { total: after.total, out: after.out, ..now })
+                Ok(NodesNow { total: after.total, out: after.out, defects: after.defects, ..now })
             }
             Self::Service(called, options) => {
                 options.as_oneself()?;
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                let state = state.map_or("online", NodeState::name);
-                let changed = called.client.set_nodes(&names, state, why)?;
+                let changed = by_call(&mut called.client, &names)?;
                 Ok(NodesNow {
                     total: changed.nodes as usize,
                     out: changed.nodes_out.into_iter().map(|node| node.0).collect(),
+                    defects: changed.defects.into_iter().map(|defect| defect.0).collect(),
                     moved: changed.moved,
                     aborted: changed.aborted,
                     waiting: changed.waiting,

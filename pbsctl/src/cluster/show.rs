@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
 use pbs_cluster_api::Cause;
 use pbs_cluster_planner::When;
-use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Phase, Row, State};
+use pbs_manager::ledger::{Access, DefectRow, Event, NodeRow, NodeState, Phase, Row, State};
 use pbs_manager::Usage;
 use pbs_resources::{format_duration, format_size};
 use pbs_site::{format_time, Whom};
@@ -60,6 +60,10 @@ pub(super) struct NodeOptions {
     #[arg(value_name = "NODE")]
     names: Vec<String>,
 
+    /// All defective parts of each node, for defect: ncpus=2:mem=16g, or none once it is repaired
+    #[arg(long, value_name = "PARTS")]
+    parts: Option<String>,
+
     /// Reason, shown to others
     #[arg(long, value_name = "TEXT", default_value = "")]
     why: String,
@@ -72,8 +76,10 @@ enum NodeWill {
     Offline,
     /// The node has failed: abort its requests or start them again elsewhere
     Down,
-    /// Use the node again
+    /// Use the node again, except for defective parts
     Online,
+    /// Use only the other parts of the node: --parts names the defective ones
+    Defect,
 }
 
 #[derive(Args, Debug)]
@@ -192,7 +198,8 @@ pub(super) fn info(out: Output, options: &InfoOptions) -> Result<ExitCode, Failu
         let zone = cluster.zone();
         let requests = counted(shown.requests.len() as u64, "request", "requests");
         let (clock, list) = (format_time(shown.clock_s, zone), list(zone, &shown.requests));
-        format!("{clock}, {requests}\n{}{list}", nodes_out(zone, &cluster.nodes_out()))
+        let out = nodes_out(zone, &cluster.nodes_out()) + &defects(zone, &cluster.defects());
+        format!("{clock}, {requests}\n{out}{list}")
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -203,6 +210,16 @@ fn nodes_out(zone: &TimeZone, out: &[NodeRow]) -> String {
         let since = format_time(node.since_s, zone);
         let state = if node.is_late() { "late" } else { node.state.name() };
         format!("  {} {state} since {since}  {}\n", node.name, foreign(&node.why))
+    });
+    lines.collect()
+}
+
+/// A line for each node with defective parts.
+fn defects(zone: &TimeZone, defects: &[DefectRow]) -> String {
+    let lines = defects.iter().map(|defect| {
+        let since = format_time(defect.since_s, zone);
+        let (name, parts) = (&defect.name, &defect.parts);
+        format!("  {name} defective {parts} since {since}  {}\n", foreign(&defect.why))
     });
     lines.collect()
 }
@@ -334,21 +351,26 @@ pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
         None => Access::Read,
     };
     let mut cluster = options.reach.reach(access)?;
-    let nodes = match options.state {
-        None => cluster.nodes(),
-        Some(will) => {
-            let state = match will {
-                NodeWill::Offline => Some(NodeState::Offline),
-                NodeWill::Down => Some(NodeState::Down),
-                NodeWill::Online => None,
-            };
-            cluster.set_nodes(&options.names, state, &options.why)?
+    let (names, why) = (&options.names, &options.why);
+    let nodes = match (options.state, &options.parts) {
+        (None, None) => cluster.nodes(),
+        (Some(NodeWill::Offline), None) => {
+            cluster.set_nodes(names, Some(NodeState::Offline), why)?
+        }
+        (Some(NodeWill::Down), None) => cluster.set_nodes(names, Some(NodeState::Down), why)?,
+        (Some(NodeWill::Online), None) => cluster.set_nodes(names, None, why)?,
+        (Some(NodeWill::Defect), Some(parts)) => cluster.set_defect(names, parts, why)?,
+        (Some(NodeWill::Defect), None) | (_, Some(_)) => {
+            let what = "defect and --parts go together; write node defect n03 --parts \
+                        ncpus=2:mem=16g, or --parts none for a repaired node";
+            return Err(Failure::Usage(what.into()));
         }
     };
     out.named("cluster-nodes").print(&nodes, || {
         let all = counted(nodes.total as u64, "node", "nodes");
         let mut text = format!("{all}, {} out of use\n", nodes.out.len());
         text += &nodes_out(cluster.zone(), &nodes.out);
+        text += &defects(cluster.zone(), &nodes.defects);
         for (ids, what) in [
             (&nodes.aborted, "aborted"),
             (&nodes.moved, "moved"),

@@ -17,7 +17,7 @@ use crate::ledger::error::Error;
 use crate::ledger::files::{create, guard_index, is_own, open_lock, Copy};
 use crate::ledger::owners::{accounts, attribute, Attributed};
 use crate::ledger::page::{Page, Paged};
-use crate::ledger::row::{text, Event, NodeRow, Row, State, Total};
+use crate::ledger::row::{text, DefectRow, Event, NodeRow, Row, State, Total};
 
 /// `PBSC`, by which a file of ours is known.
 const APPLICATION: i64 = 0x5042_5343;
@@ -51,6 +51,11 @@ CREATE INDEX IF NOT EXISTS request_ended ON request (json_extract(body, '$.end_s
 	WHERE NOT is_open;
 CREATE INDEX IF NOT EXISTS event_of_none ON event (seq) WHERE request IS NULL;
 ";
+/// Table for parts of nodes that are out of use, which ledgers of older versions get when they are
+/// written.
+const DEFECTS: &str = "
+CREATE TABLE IF NOT EXISTS defect (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+";
 /// Maximum number of events of an unfinished request, which its user may cause without end. The
 /// oldest are forgotten.
 const MOST_EVENTS: u64 = 1000;
@@ -75,6 +80,8 @@ pub struct Changes {
     pub nodes_out: Vec<NodeRow>,
     /// Nodes that are in use again, by name.
     pub nodes_back: Vec<String>,
+    /// Nodes whose defective parts have changed.
+    pub defects: Vec<DefectRow>,
     /// Events, in their order.
     pub events: Vec<Event>,
     /// Ended requests that are forgotten, with their events.
@@ -92,7 +99,7 @@ pub struct Changes {
 impl Changes {
     /// Whether there is nothing but the clock and the next number.
     pub fn is_empty(&self) -> bool {
-        let nodes = self.nodes_out.len() + self.nodes_back.len();
+        let nodes = self.nodes_out.len() + self.nodes_back.len() + self.defects.len();
         self.rows.len() + nodes + self.events.len() + self.forgotten.len() == 0
     }
 }
@@ -122,6 +129,7 @@ impl Ledger {
         this.transact(|all| {
             all.execute_batch(TABLES)?;
             all.execute_batch(FORGETTING)?;
+            all.execute_batch(DEFECTS)?;
             all.execute("INSERT INTO site VALUES (1, ?1, ?2, 1)", params![site, signed(clock_s)])?;
             all.pragma_update(None, "application_id", APPLICATION)?;
             all.pragma_update(None, "user_version", VERSION)
@@ -344,6 +352,16 @@ impl Ledger {
             for name in &changes.nodes_back {
                 all.execute("DELETE FROM node WHERE name = ?1", [name])?;
             }
+            for defect in &changes.defects {
+                if defect.parts.is_empty() {
+                    all.execute("DELETE FROM defect WHERE name = ?1", [&defect.name])?;
+                } else {
+                    all.execute(
+                        "INSERT OR REPLACE INTO defect VALUES (?1, ?2)",
+                        params![defect.name, text(defect)],
+                    )?;
+                }
+            }
             let mut tell =
                 all.prepare_cached("INSERT INTO event (request, body) VALUES (?1, ?2)")?;
             for event in &changes.events {
@@ -367,7 +385,10 @@ impl Ledger {
     /// Finds out how many requests have ended, and which of them were forgotten.
     fn find_forgotten(&mut self, access: Access) -> Result<(), Error> {
         if access == Access::Write {
-            self.transact(|all| all.execute_batch(FORGETTING))?;
+            self.transact(|all| {
+                all.execute_batch(FORGETTING)?;
+                all.execute_batch(DEFECTS)
+            })?;
             let count = "SELECT count(*) FROM request WHERE NOT is_open";
             self.ended_count = self.done(self.number(count))?.unwrap_or(0);
         }
@@ -502,6 +523,19 @@ impl Ledger {
     /// The error that the disk reports.
     pub fn nodes_out(&self) -> Result<Vec<NodeRow>, Error> {
         self.read("SELECT body FROM node ORDER BY name", [])
+    }
+
+    /// The nodes with parts that are out of use.
+    ///
+    /// # Errors
+    ///
+    /// The error that the disk reports.
+    pub fn defects(&self) -> Result<Vec<DefectRow>, Error> {
+        let tables = "SELECT count(*) FROM sqlite_master WHERE name = 'defect'";
+        if self.done(self.number(tables))? == Some(0) {
+            return Ok(Vec::new());
+        }
+        self.read("SELECT body FROM defect ORDER BY name", [])
     }
 
     /// Returns the events of a request, in their order.

@@ -21,4 +21,6 @@ pub use error::Error;
 pub use owners::{account_user, Attributed};
 pub use page::{Page, Paged};
 pub(crate) use row::NOT_FREE;
-pub use row::{After, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State, Total};
+pub use row::{
+    After, DefectRow, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State, Total,
+};

@@ -257,6 +257,19 @@ impl NodeRow {
     }
 }
 
+/// Parts of a node that are out of use.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefectRow {
+    /// Name of the node.
+    pub name: String,
+    /// Defective amounts, as `ncpus=2:mem=16g`. Empty: the node is repaired.
+    pub parts: String,
+    /// Reason given by the operator.
+    pub why: String,
+    /// Time since when the node has this defect.
+    pub since_s: u64,
+}
+
 /// Event in the life of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
