@@ -2,6 +2,7 @@
 //! The loop itself.
 
 mod answering;
+mod awaited;
 mod beside;
 mod best_effort;
 mod hand_over;
@@ -708,6 +709,7 @@ impl Controller {
         if used_bytes <= reserved_bytes {
             return;
         }
+        active.tracks[process].grown();
         let outlook = self.options.outlook;
         active.job.processes[process].memory_bytes =
             outlook.of_memory(reserved_bytes, used_bytes, node_bytes);
@@ -908,9 +910,14 @@ impl Controller {
             for process in self.store.run(run).iter().flat_map(|run| &run.processes) {
                 to_come[process.process] = process.start_ns >= start_ns;
             }
-            let processes = active.job.processes.iter().zip(&active.tracks).zip(to_come);
-            let progress = processes
-                .map(|((process, track), to_come)| track.progress(process.tasks.len(), to_come));
+            let tracks = active.tracks.iter().zip(to_come).enumerate();
+            let progress = tracks.map(|(process, (track, to_come))| {
+                // A program that waits for its first slot does not have its memory yet, even if the
+                // slot was to begin before now.
+                let has_memory = track.has_grown() && !to_come;
+                let holds_nothing = !active.has_process_executed(process) && !has_memory;
+                track.progress(active.job.processes[process].tasks.len(), holds_nothing)
+            });
             (run, progress.collect())
         };
         self.runs.iter().map(of).collect()
@@ -1061,7 +1068,15 @@ impl ActiveRun {
     }
 
     fn has_executed(&self) -> bool {
-        self.tracks.iter().any(Track::has_executed)
+        (0..self.tracks.len()).any(|process| self.has_process_executed(process))
+    }
+
+    /// Whether something of a process has been executed, or it has ended. The ends of tasks may be
+    /// among events that were lost.
+    fn has_process_executed(&self, process: usize) -> bool {
+        let track = &self.tracks[process];
+        let mut before = self.job.processes[process].tasks.iter().take(track.position());
+        track.has_executed() || before.any(|&task| self.expected_insns[task] > 0)
     }
 
     /// Returns a request to plan the rest of the run.

@@ -35,6 +35,8 @@ pub(crate) struct Track {
     position: usize,
     /// Instructions that the current task has retired.
     retired_insns: u64,
+    /// Whether it was seen using more memory than was reserved for it.
+    has_grown: bool,
     /// The task that the node has signalled to be late.
     signalled: Option<usize>,
     end: Option<End>,
@@ -61,6 +63,15 @@ impl Track {
         if position == self.position {
             self.retired_insns = self.retired_insns.max(retired_insns);
         }
+    }
+
+    /// The process uses more memory than was reserved for it.
+    pub(crate) fn grown(&mut self) {
+        self.has_grown = true;
+    }
+
+    pub(crate) fn has_grown(&self) -> bool {
+        self.has_grown
     }
 
     /// The node has signalled that the process is late at the task that it is at.
@@ -135,13 +146,13 @@ impl Track {
         })
     }
 
-    /// Returns the progress in the form of the planner, for a process with `tasks` tasks;
-    /// `to_come`: its slots are still to come.
-    pub(crate) fn progress(&self, tasks: usize, to_come: bool) -> Progress {
+    /// Returns the progress in the form of the planner, for a process with `tasks` tasks.
+    /// `holds_nothing`: it has executed nothing, and waits for its slots.
+    pub(crate) fn progress(&self, tasks: usize, holds_nothing: bool) -> Progress {
         match (self.end, self.core) {
             (Some(_), _) => Progress::Ended,
             _ if self.position >= tasks => Progress::Ended,
-            (None, Some(core)) if to_come && !self.has_executed() => Progress::Attached { core },
+            (None, Some(core)) if holds_nothing => Progress::Attached { core },
             (None, Some(core)) => Progress::Running {
                 core,
                 position: self.position,

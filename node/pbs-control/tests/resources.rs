@@ -4,15 +4,17 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::{job, machine, run, Loop};
-use pbs_control::{Controller, Options, Pace};
-use pbs_job::{Amount, Job, Machine, Resource};
+use pbs_control::{Answer, Controller, Options, Pace};
+use pbs_job::{job_from_toml, Amount, Job, Machine, Resource};
 use pbs_plan::{Config, Plan};
 use pbs_planner::plan_building::planner_config;
 use pbs_planner::RunId;
 use pbs_random::Random;
 use pbs_sim::Simulation;
-use pbs_uapi::{Event, EventKind};
+use pbs_uapi::{Cause, Event, EventKind};
 
 const MS: u64 = 1_000_000;
 
@@ -155,4 +157,166 @@ fn begin(controller: &mut Controller, run: RunId) {
             ..Event::default()
         });
     }
+}
+
+/// A job of that many processes beside each other which as a whole holds a licence.
+fn whole(name: &str, lengths_ms: &[[u64; 2]], holds: u64, deadline_ns: u64) -> Job {
+    let processes = lengths_ms.iter().enumerate().map(|(number, [first, second])| {
+        let (id, first, second) = (number + 1, first * MS, second * MS);
+        format!("[[process]]\nid = {id}\nmemory_bytes = 1_000_000\ntasks = [{first}, {second}]\n")
+    });
+    let processes: String = processes.collect();
+    let text = format!(
+        "name = \"{name}\"\ndeadline_ns = {deadline_ns}\nresources = {{ matlab = {holds} }}\n\
+         {processes}"
+    );
+    job_from_toml(&text).unwrap()
+}
+
+/// Instructions of each process's tasks.
+fn lengths_insns(job: &Job) -> Vec<Vec<u64>> {
+    let of_process = |tasks: &Vec<usize>| tasks.iter().map(|&task| job.tasks[task].insns).collect();
+    job.processes.iter().map(|process| of_process(&process.tasks)).collect()
+}
+
+/// A job holds a licence from its first process to its last, whatever is late, and has a place in
+/// every plan. Plans are in force at once: no program begins by a plan that has been replaced.
+#[test]
+fn no_two_jobs_hold_one_licence_whatever_is_late() {
+    let (mut holders, mut answers) = (0, 0);
+    for seed in 0..200 {
+        let random = &mut Random::new(seed);
+        let at_once = Config { reschedule_time_ns: 0, ..Config::DEFAULT };
+        let config = Some(if seed % 2 == 1 { planner_config(at_once) } else { at_once });
+        let options = Options { pace: Pace::new(0, 0), config, ..Options::default() };
+        let mut controller = Controller::new(licensed(1), options, 1, 1);
+        let (mut runs, mut real) = (Vec::new(), BTreeMap::new());
+        for number in 0..4 {
+            let name = format!("job{number}");
+            let length_ms = |random: &mut Random| 5 + random.below(60);
+            let processes = 0..1 + random.index(3);
+            let lengths_ms = processes.map(|_| [length_ms(random), length_ms(random)]);
+            let lengths_ms: Vec<_> = lengths_ms.collect();
+            let deadline_ns = (300 + random.below(1_500)) * MS;
+            let mut job = match random.below(4) {
+                0 => job(&name, &[20 * MS, 30 * MS], deadline_ns),
+                _ => whole(&name, &lengths_ms, 1, deadline_ns),
+            };
+            job.priority = random.below(3) as u32;
+            let (is_holder, lengths_insns) = (!job.resources.is_empty(), lengths_insns(&job));
+            let Ok(admitted) = controller.admit(job, 0) else {
+                continue;
+            };
+            runs.push((admitted.run, is_holder));
+            for (process, insns) in lengths_insns.into_iter().enumerate() {
+                let with_work = insns.into_iter().filter(|insns| *insns > 0);
+                let late = with_work.map(|insns| insns * (60 + random.below(140)) / 100);
+                real.insert((admitted.run, process), late.collect::<Vec<u64>>());
+            }
+        }
+        let mut scheduler = Loop::new(&mut controller);
+        let plan = scheduler.first_plan();
+        let ids = plan.processes.iter().map(|process| process.id);
+        let of: Vec<_> = ids.map(|id| scheduler.controller().process(id).unwrap()).collect();
+        let real: Vec<_> = of.iter().map(|of| real[of].clone()).collect();
+        let simulation = run(&plan, &real, &mut scheduler);
+        answers += scheduler.answers;
+        let without_place = scheduler.missed.iter().find(|missed| missed.by_ns.is_none());
+        assert_eq!(without_place, None, "seed {seed}: {runs:?}");
+        let lives = lives(&plan, &simulation);
+        let mut spans: Vec<(u64, u64)> = Vec::new();
+        for (run, _) in runs.into_iter().filter(|(_, is_holder)| *is_holder) {
+            let of_run = lives.iter().zip(&of).filter(|(_, of)| of.0 == run).map(|(life, _)| *life);
+            spans.extend(of_run.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))));
+        }
+        spans.sort_unstable();
+        let overlap = spans.windows(2).find(|pair| pair[0].1 > pair[1].0);
+        assert_eq!(overlap, None, "seed {seed}");
+        holders += spans.len();
+    }
+    assert!(holders > 300 && answers > 300, "{holders} holders, {answers} answers");
+}
+
+/// A late job holds what another one waits for: it loses its own deadline, and nobody else does.
+#[test]
+fn a_late_holder_costs_no_innocent_its_deadline() {
+    for is_memory in [false, true] {
+        let config = Some(planner_config(Config { reschedule_time_ns: 0, ..Config::DEFAULT }));
+        let options = Options { pace: Pace::new(0, 0), config, ..Options::default() };
+        let mut controller = Controller::new(licensed(1), options, 1, 1);
+        let lengths_insns = [[100 * MS, 50 * MS], [100 * MS; 2], [100 * MS; 2]];
+        let deadlines_ns = [600 * MS, 560 * MS, 5_000 * MS];
+        let names = ["late", "innocent", "waits"];
+        let of = |number: usize| {
+            let mut job = job(names[number], &lengths_insns[number], deadlines_ns[number]);
+            match (number, is_memory) {
+                (1, _) => {}
+                (_, true) => job.processes[0].memory_bytes = 600 << 20,
+                (_, false) => job.resources = vec![amount(1)],
+            }
+            job.start_ns = if number == 2 { 2_000 * MS } else { 0 };
+            job
+        };
+        let runs = [0, 1, 2].map(|number| controller.admit(of(number), 0).unwrap().run);
+        controller.plan(0).unwrap().unwrap();
+        let process = controller.number(runs[0], 0);
+        let late = Event {
+            kind: EventKind::Late as u16,
+            reason: Cause::Task as u16,
+            process,
+            retired_insns: 300 * MS,
+            ..Event::default()
+        };
+        controller.event(&Event { kind: EventKind::Attached as u16, process, ..Event::default() });
+        controller.event(&Event { seq: 1, ..late });
+        let Answer::Plan { missed, .. } = controller.answer(320 * MS).unwrap() else {
+            panic!("a task beyond t2 is answered");
+        };
+        let missed: Vec<_> = missed.iter().map(|it| (it.run, it.by_ns.is_some())).collect();
+        assert_eq!(missed, [(runs[0], true)], "memory: {is_memory}");
+    }
+}
+
+/// Jobs that together need more memory than there is have it one after the other, whatever is late,
+/// and each has a place in every plan.
+#[test]
+fn memory_is_held_in_turn_whatever_is_late() {
+    let mut answers = 0;
+    for seed in 0..150 {
+        let random = &mut Random::new(seed);
+        let at_once = Config { reschedule_time_ns: 0, ..Config::DEFAULT };
+        let config = Some(if seed % 2 == 1 { planner_config(at_once) } else { at_once });
+        let options = Options { pace: Pace::new(0, 0), config, ..Options::default() };
+        let mut controller = Controller::new(machine(), options, 1, 1);
+        let (mut held_bytes, mut real) = (Vec::new(), Vec::new());
+        for number in 0..6 {
+            let insns: Vec<u64> =
+                (0..2 + random.below(2)).map(|_| (5 + random.below(60)) * MS).collect();
+            let deadline_ns = (300 + random.below(1_500)) * MS;
+            let mut job = job(&format!("job{number}"), &insns, deadline_ns);
+            job.priority = random.below(3) as u32;
+            job.processes[0].memory_bytes = (100 + random.below(700)) << 20;
+            let bytes = job.processes[0].memory_bytes;
+            if controller.admit(job, 0).is_ok() {
+                held_bytes.push(bytes);
+                let late = |insns: &u64| insns * (60 + random.below(140)) / 100;
+                real.push(insns.iter().map(late).collect::<Vec<_>>());
+            }
+        }
+        let mut scheduler = Loop::new(&mut controller);
+        let plan = scheduler.first_plan();
+        let simulation = run(&plan, &real, &mut scheduler);
+        answers += scheduler.answers;
+        let without_place = scheduler.missed.iter().find(|missed| missed.by_ns.is_none());
+        assert_eq!(without_place, None, "seed {seed}");
+        let lives = lives(&plan, &simulation);
+        for &(at_ns, _) in &lives {
+            let alive = lives.iter().zip(&held_bytes);
+            let alive =
+                alive.filter(|((begun_ns, end_ns), _)| *begun_ns <= at_ns && at_ns < *end_ns);
+            let used_bytes: u64 = alive.map(|(_, bytes)| bytes).sum();
+            assert!(used_bytes <= 1 << 30, "seed {seed}: {used_bytes} at {at_ns}");
+        }
+    }
+    assert!(answers > 200, "{answers}");
 }

@@ -29,7 +29,7 @@ impl Budget {
 
     /// Adds steps that were done. They may be more than were left: whoever does them asks
     /// [`Budget::is_spent`] now and then, not before every step.
-    pub(crate) fn add(&self, steps: u64) {
+    pub fn add(&self, steps: u64) {
         self.done.set(self.done.get().saturating_add(steps));
     }
 

@@ -103,7 +103,10 @@ impl Replan {
             // What is more important goes first, but not where it has time and others
             // have not.
             let before = running.clone();
-            let by_deadline = |request: &Request<'_>| (request.is_last, request.deadline_ns);
+            let by_deadline = |request: &Request<'_>| {
+                let awaited_by_ns = request.awaited_by_ns.unwrap_or(u64::MAX);
+                (request.is_last, request.deadline_ns.min(awaited_by_ns))
+            };
             running.sort_by_cached_key(|request| (by_deadline(request), order(request)));
             if same_order(&before, &running) {
                 Err(why)
@@ -335,10 +338,10 @@ fn same_order(one: &[Request<'_>], other: &[Request<'_>]) -> bool {
     runs.eq(other.iter().map(|request| request.run))
 }
 
-/// The runs that hold resources first, since others wait for these; then the most important, and of
-/// those the most urgent; the last ones at the end.
+/// The runs that hold what others may wait for first; then the most important, and of those the
+/// most urgent; the last ones at the end.
 fn order(request: &Request<'_>) -> (bool, bool, Reverse<u32>, u64, RunId) {
-    let holds_none = request.held_resources().is_empty();
+    let is_free = request.awaited_by_ns.is_none() && request.held_resources().is_empty();
     let priority = Reverse(request.job.priority);
-    (request.is_last, holds_none, priority, request.deadline_ns, request.run)
+    (request.is_last, is_free, priority, request.deadline_ns, request.run)
 }

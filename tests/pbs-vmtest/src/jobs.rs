@@ -402,6 +402,25 @@ name = "licence"
 count = 1
 "#;
 
+/// A job on two CPUs that takes longer than it says.
+const LATE: &str = r#"
+name = "late"
+deadline_ns = 30_000_000_000
+priority = 9
+[[process]]
+id = 1
+memory_bytes = 4_000_000
+commands = [["sha512sum", "data"], ["sha512sum", "data"]]
+stdout = "/dev/null"
+tasks = [10_000_000, 10_000_000]
+[[process]]
+id = 2
+memory_bytes = 4_000_000
+commands = [["sha512sum", "data"], ["sha512sum", "data"]]
+stdout = "/dev/null"
+tasks = [10_000_000, 10_000_000]
+"#;
+
 /// A process that fails if another one has what only one can have, and takes longer than it says.
 fn exclusive(id: u32, resources: &str) -> String {
     format!(
@@ -411,8 +430,25 @@ fn exclusive(id: u32, resources: &str) -> String {
     )
 }
 
+/// A job that as a whole holds `resources`: a process as above, and two beside it.
+fn exclusive_job(name: &str, resources: &str) -> String {
+    let beside = |id: u32| {
+        format!(
+            "[[process]]\nid = {id}\nmemory_bytes = 4_000_000\ncommands = [[\"true\"], \
+             [\"sha512sum\", \"data\"]]\nstdout = \"/dev/null\"\ntasks = [3_000_000, 20_000_000]\n"
+        )
+    };
+    format!(
+        "name = \"{name}\"\ndeadline_ns = 30_000_000_000\n{resources}\n{}{}{}",
+        beside(1),
+        exclusive(2, ""),
+        beside(3)
+    )
+}
+
 /// Programs on two CPUs hold the only licence one after the other, also where they take longer than
-/// planned; without the licence they are in each other's way.
+/// planned; without the licence they are in each other's way. Jobs that hold it as a whole do the
+/// same behind a late job.
 pub fn licences_are_held_in_turn() -> Verdict {
     for (resources, is_kept) in [("resources = { licence = 1 }", true), ("", false)] {
         let processes: String = (1..=4).map(|id| exclusive(id, resources)).collect();
@@ -422,6 +458,22 @@ pub fn licences_are_held_in_turn() -> Verdict {
         let run = ask(&["run", "job.toml", "--machine", "machine.toml"])?;
         let is_done = run.status == Some(0);
         check_eq!(is_done, is_kept, "{resources}: {:?} {} {}", run.status, run.stderr, run.json);
+
+        prepare(LATE)?;
+        fs::write(format!("{DIR}/machine.toml"), LICENSED).context("machine.toml")?;
+        let names = ["one", "two", "three"];
+        for name in names {
+            let job = exclusive_job(name, resources);
+            fs::write(format!("{DIR}/{name}.toml"), job).context("job of a licence")?;
+        }
+        let files = names.map(|name| format!("{name}.toml"));
+        let mut arguments = vec!["run", "job.toml"];
+        arguments.extend(files.iter().map(String::as_str));
+        arguments.extend(["--machine", "machine.toml"]);
+        let run = ask(&arguments)?;
+        let is_done = run.status == Some(0);
+        check_eq!(is_done, is_kept, "of jobs: {:?} {} {}", run.status, run.stderr, run.json);
+        check!(!run.stderr.contains("no place left") || !is_kept, "of jobs: {}", run.stderr);
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ enum Effort {
 
 /// The claim that a job has, where it is not that of the innocent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Claim {
+pub(super) enum Claim {
     /// A job with a rogue keeps its deadline behind all others.
     Behind,
     /// The task of the rogue is not much too long, and its job has a place among the
@@ -49,7 +49,7 @@ enum Claim {
     Nowhere,
 }
 
-type Claims = BTreeMap<RunId, Claim>;
+pub(super) type Claims = BTreeMap<RunId, Claim>;
 
 impl Effort {
     fn next(self) -> Option<Self> {
@@ -185,13 +185,20 @@ impl Controller {
         set_aside(&mut self.store, &self.runs, &progress, start_ns);
         let buffer_permille = self.store.capacity().capacity_buffer_permille;
         let mut claims = self.first_claims(start_ns, &progress);
+        let holders = self.holders(&progress, work);
         let mut effort = if self.floats() { Effort::Late } else { Effort::Executed };
         // Each turn but the last goes on to the next effort, or takes a claim away.
-        while let Err(refused) = self.try_replan(start_ns, &progress, effort, &claims, work) {
+        loop {
+            let waiting = holders.waiting(&claims, work);
+            let awaited_by_ns = |run| holders.awaited_by_ns(&waiting, run);
+            let tried = self.try_replan(start_ns, &progress, effort, &claims, &awaited_by_ns, work);
+            let Err(refused) = tried else {
+                break;
+            };
             if work.is_some_and(Budget::is_spent) {
                 return None;
             }
-            self.yield_claim(&mut claims, &mut effort, refused);
+            self.yield_claim(&mut claims, &mut effort, refused, &awaited_by_ns);
             if effort >= Effort::Lean {
                 self.runs.values_mut().for_each(ActiveRun::reserve_no_growth);
             }
@@ -245,6 +252,7 @@ impl Controller {
         progress: &BTreeMap<RunId, Vec<Progress>>,
         effort: Effort,
         claims: &Claims,
+        awaited_by_ns: &dyn Fn(RunId) -> Option<u64>,
         work: Option<&Budget>,
     ) -> Result<(), RunId> {
         let (mut running, mut later) = (Vec::new(), Vec::new());
@@ -256,13 +264,15 @@ impl Controller {
             let is_running = is_running(active) || reserved_ns.is_none_or(|at_ns| at_ns < start_ns);
             match claims.get(&run) {
                 Some(Claim::Nowhere) => {}
-                // Behind a run that waits for its resource, it would never end.
-                Some(Claim::Late) if self.is_awaited(&request) => {
-                    running.push(request.without_deadline());
+                Some(claim @ (Claim::Late | Claim::Behind)) => {
+                    let awaited_by_ns = awaited_by_ns(run);
+                    let request = request.awaited_by(awaited_by_ns);
+                    let is_late = *claim == Claim::Late;
+                    let request = if is_late { request.without_deadline() } else { request };
+                    // Behind a run that waits for what it holds, it would never end.
+                    let is_last = !is_urgent(awaited_by_ns);
+                    running.push(if is_last { request.last() } else { request });
                 }
-                Some(Claim::Behind) if self.is_awaited(&request) => running.push(request),
-                Some(Claim::Late) => running.push(request.without_deadline().last()),
-                Some(Claim::Behind) => running.push(request.last()),
                 Some(Claim::Among) => running.push(request),
                 None if is_running && effort == Effort::Late => {
                     if !keep(&mut self.store, &request, start_ns) {
@@ -285,21 +295,6 @@ impl Controller {
         replanned.map(|_| ()).map_err(|not| not.run)
     }
 
-    /// Whether another run names a resource that this one holds.
-    fn is_awaited(&self, request: &Request<'_>) -> bool {
-        let held = request.held_resources();
-        let others = self
-            .runs
-            .iter()
-            .filter(|(run, active)| !held.is_empty() && **run != request.run && !active.is_over());
-        let mut jobs = others.map(|(_, active)| &active.job);
-        jobs.any(|job| {
-            let of_processes = job.processes.iter().flat_map(|process| &process.resources);
-            let mut named = job.resources.iter().chain(of_processes);
-            named.any(|amount| held.contains(&amount.resource))
-        })
-    }
-
     /// The run that has used up most beyond its capacity buffer, of those that have the
     /// claim of the innocent.
     fn latest(&self, claims: &Claims) -> Option<RunId> {
@@ -313,7 +308,13 @@ impl Controller {
     }
 
     /// The run found no place: more effort, or one claim less.
-    fn yield_claim(&mut self, claims: &mut Claims, effort: &mut Effort, refused: RunId) {
+    fn yield_claim(
+        &mut self,
+        claims: &mut Claims,
+        effort: &mut Effort,
+        refused: RunId,
+        awaited_by_ns: &dyn Fn(RunId) -> Option<u64>,
+    ) {
         let is_among = |claims: &Claims| claims.values().any(|claim| *claim == Claim::Among);
         match claims.get(&refused) {
             Some(Claim::Late | Claim::Nowhere) if *effort < Effort::Lean => *effort = Effort::Lean,
@@ -336,16 +337,26 @@ impl Controller {
             }
             None | Some(Claim::Among) => match effort.next() {
                 Some(next) => *effort = next,
-                // Before an innocent run misses its deadline all others have gone behind it.
+                // Before an innocent run misses its deadline all others have gone behind it, and
+                // those for which others wait have lost theirs.
                 None => match self.latest(claims) {
                     Some(run) if run != refused => {
                         claims.insert(run, Claim::Behind);
                     }
                     _ => {
-                        claims.insert(refused, Claim::Late);
+                        let mut behind =
+                            claims.iter().filter(|(_, claim)| **claim == Claim::Behind);
+                        let awaited = behind.find(|(run, _)| is_urgent(awaited_by_ns(**run)));
+                        let late = awaited.map_or(refused, |(run, _)| *run);
+                        claims.insert(late, Claim::Late);
                     }
                 },
             },
         }
     }
+}
+
+/// Whether a run that is not behind all others waits.
+fn is_urgent(awaited_by_ns: Option<u64>) -> bool {
+    awaited_by_ns.is_some_and(|deadline_ns| deadline_ns < u64::MAX)
 }

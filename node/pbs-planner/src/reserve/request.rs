@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pbs_job::Job;
+use pbs_job::{Job, MAX_HOLDERS};
 
 use crate::store::Needs;
 use crate::RunId;
@@ -23,6 +23,9 @@ pub struct Request<'a> {
     pub progress: &'a [Progress],
     /// All others of a new plan have their places first ([`Replan`](crate::Replan)).
     pub is_last: bool,
+    /// The earliest deadline of runs that wait for what processes of this run hold now: in a new
+    /// plan it has its place before them. `None`: nobody waits for it.
+    pub awaited_by_ns: Option<u64>,
 }
 
 /// Progress of a process of a run.
@@ -138,7 +141,7 @@ impl<'a> Request<'a> {
     /// A run of that job, from the job's start to its deadline.
     pub fn new(run: RunId, job: &'a Job) -> Self {
         let (start_ns, deadline_ns) = (job.start_ns, job.deadline_ns);
-        Self { run, job, start_ns, deadline_ns, progress: &[], is_last: false }
+        Self { run, job, start_ns, deadline_ns, progress: &[], is_last: false, awaited_by_ns: None }
     }
 
     /// Returns the request with a start that is no earlier than `time_ns`.
@@ -156,6 +159,11 @@ impl<'a> Request<'a> {
         Self { is_last: true, ..self }
     }
 
+    /// The request of a run for which others wait.
+    pub fn awaited_by(self, deadline_ns: Option<u64>) -> Self {
+        Self { awaited_by_ns: deadline_ns, ..self }
+    }
+
     pub(crate) fn progress_of(&self, process: usize) -> Progress {
         let progress = self.progress.get(process).copied().unwrap_or_default();
         match progress {
@@ -164,14 +172,23 @@ impl<'a> Request<'a> {
             {
                 Progress::Ended
             }
-            // A program that waits for its first slot holds nothing yet.
+            // A program that waits for its first slot holds nothing yet, and nothing is held for it.
             Progress::Running { core, .. }
-                if self.job.is_holder(process) && !progress.has_executed(self.job, process) =>
+                if self.waits_for_resources(process)
+                    && !progress.has_executed(self.job, process) =>
             {
                 Progress::Attached { core }
             }
             progress => progress,
         }
+    }
+
+    /// Whether resources are held from the first slot of the process on: by itself, or by a process
+    /// without instructions, which begins with the first of the others.
+    fn waits_for_resources(&self, process: usize) -> bool {
+        let holds = |of| self.job.is_holder(of) && self.job.process_insns(of) == 0;
+        let mut processes = 0..self.job.processes.len();
+        self.job.is_holder(process) || processes.len() <= MAX_HOLDERS && processes.any(holds)
     }
 
     /// The core that a process is to be on which has not begun, if it has a thread.
@@ -198,17 +215,31 @@ impl<'a> Request<'a> {
 
     /// Names of the resources that processes of the run hold now.
     pub fn held_resources(&self) -> BTreeSet<String> {
-        if !self.job.holds_resources() {
-            return BTreeSet::new();
-        }
         let holds = |&process: &usize| match self.progress_of(process) {
             Progress::Running { .. } => true,
             Progress::Waiting => self.is_under_way_without(process),
             Progress::Attached { .. } | Progress::Ended => false,
         };
-        let holders = (0..self.job.processes.len()).filter(holds);
-        let amounts = holders.flat_map(|process| self.job.amounts(process));
+        let holders = (0..self.job.processes.len()).filter(|&of| self.job.is_holder(of));
+        let amounts = holders.filter(holds).flat_map(|process| self.job.amounts(process));
         amounts.map(|amount| amount.resource).collect()
+    }
+
+    /// Memory that processes of the run hold now.
+    pub fn held_bytes(&self) -> u64 {
+        let processes = self.job.processes.iter().enumerate();
+        let running = processes
+            .filter(|(index, _)| matches!(self.progress_of(*index), Progress::Running { .. }));
+        running.fold(0, |sum, (_, process)| sum.saturating_add(process.memory_bytes))
+    }
+
+    /// The most memory that one process of the run needs which has not begun.
+    pub fn awaited_bytes(&self) -> u64 {
+        let processes = self.job.processes.iter().enumerate();
+        let waiting = processes.filter(|(index, _)| {
+            matches!(self.progress_of(*index), Progress::Waiting | Progress::Attached { .. })
+        });
+        waiting.map(|(_, process)| process.memory_bytes).max().unwrap_or(0)
     }
 
     /// A core executes the task now.
