@@ -110,6 +110,34 @@ impl AccountFiles {
     }
 }
 
+/// Contents of a file, which is read again only once the file has changed.
+#[derive(Debug)]
+pub(crate) struct CachedFile<T> {
+    file: PathBuf,
+    read: Option<(Version, T)>,
+}
+
+impl<T: Clone> CachedFile<T> {
+    /// A file that was not read yet.
+    pub(crate) fn new(file: &Path) -> Self {
+        Self { file: file.into(), read: None }
+    }
+
+    /// Returns what `of_text` makes of the file as it is now; `None`: there is no such file, or it
+    /// can't be read.
+    pub(crate) fn get(&mut self, of_text: impl FnOnce(&str) -> T) -> Option<T> {
+        // Before it is read: a change meanwhile is noticed by the next call.
+        let version = version(&self.file);
+        if let Some((_, known)) = self.read.as_ref().filter(|(read, _)| Some(*read) == version) {
+            return Some(known.clone());
+        }
+        self.read = None;
+        let found = of_text(&fs::read_to_string(&self.file).ok()?);
+        self.read = version.map(|version| (version, found.clone()));
+        Some(found)
+    }
+}
+
 /// Returns the version of a file; `None`: there is none, or it can't be examined.
 fn version(file: &Path) -> Option<Version> {
     let of = fs::metadata(file).ok()?;
@@ -184,6 +212,36 @@ mod tests {
         assert_eq!((second.of(100_000), second.of(200_000)), (100_000, 1000));
         fs::remove_file(&ranges).unwrap();
         assert_eq!(files.accounts().of(200_000), 200_000);
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A file is read once as long as it stays as it is, and a file that is missing is no group.
+    #[test]
+    fn a_file_is_read_once_for_each_change() {
+        let directory = std::env::temp_dir().join(format!("pbs-cached-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let file = directory.join("group");
+        let (mut cached, mut reads) = (CachedFile::new(&file), 0);
+        let mut get = |cached: &mut CachedFile<String>| {
+            let text = cached.get(|text| {
+                reads += 1;
+                text.into()
+            });
+            (text, reads)
+        };
+        assert_eq!(get(&mut cached), (None, 0));
+        fs::write(&file, "one").unwrap();
+        for _ in 0..3 {
+            assert_eq!(get(&mut cached), (Some("one".into()), 1));
+        }
+        // As groupmod(8) does it, and with the same size.
+        let new = directory.join("group+");
+        fs::write(&new, "two").unwrap();
+        fs::rename(&new, &file).unwrap();
+        assert_eq!(get(&mut cached), (Some("two".into()), 2));
+        assert_eq!(get(&mut cached), (Some("two".into()), 2));
+        fs::remove_file(&file).unwrap();
+        assert_eq!(get(&mut cached), (None, 2));
         fs::remove_dir_all(&directory).unwrap();
     }
 }

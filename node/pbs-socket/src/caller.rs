@@ -3,8 +3,9 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
 
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, CachedFile};
 
 /// The group whose members may do what others may not.
 pub const OPERATORS: &str = "pbs-operators";
@@ -86,11 +87,21 @@ impl Caller {
     }
 }
 
-/// The number of the operators' group, as /etc/group has it.
-pub fn operators() -> Option<u32> {
-    // Without the file there is no such group, and only root is an operator.
-    let groups = std::fs::read_to_string("/etc/group").ok()?;
-    group_number(&groups, OPERATORS)
+/// The operators' group as /etc/group has it, which is read again only once it has changed.
+#[derive(Debug)]
+pub(crate) struct Operators(CachedFile<Option<u32>>);
+
+impl Operators {
+    /// The group, for which the file was not read yet.
+    pub(crate) fn new() -> Self {
+        Self(CachedFile::new(Path::new("/etc/group")))
+    }
+
+    /// Returns the number of the group now. Without the file there is no such group, and only root
+    /// is an operator.
+    pub(crate) fn number(&mut self) -> Option<u32> {
+        self.0.get(|groups| group_number(groups, OPERATORS)).flatten()
+    }
 }
 
 /// Name of a user, as /etc/passwd has it; otherwise the number.

@@ -30,7 +30,7 @@ use zlink::service::{MethodReply, Service};
 use zlink::{Connection, Reply};
 
 use crate::accounts::AccountFiles;
-use crate::caller::{self, Caller};
+use crate::caller::{Caller, Operators};
 use crate::connections::{ConnectionLimits, Connections, CountedConnection, UserTurn};
 use crate::places::Places;
 
@@ -92,6 +92,7 @@ where
     let connections = Connections::default();
     let unread = Places::of_answers();
     let mut account_files = AccountFiles::default();
+    let mut operators_group = Operators::new();
     loop {
         // One who connects again and again would keep all others waiting.
         tokio::task::yield_now().await;
@@ -100,7 +101,7 @@ where
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        let (operators, accounts) = (caller::operators(), account_files.accounts());
+        let (operators, accounts) = (operators_group.number(), account_files.accounts());
         let Ok(caller) = Caller::of(stream.as_fd(), operators, &accounts) else {
             continue;
         };
