@@ -51,26 +51,26 @@ pub fn critical_path(job: &Job, run: &Run) -> Vec<Critical> {
     let ended: HashMap<(usize, u64), usize> = (run.processes.iter())
         .map(|process| ((process.node, process.end_ns), process.process))
         .collect();
-    // Whose end gave the memory in which the process of a first task starts.
-    let memory = |task: &TaskReservation| {
-        let index = run.processes.binary_search_by_key(&task.process, |of| of.process);
-        let process = &run.processes[index.ok()?];
-        let is_first = job.processes[task.process].tasks.first() == Some(&task.task);
-        let before = ended.get(&(process.node, task.start_ns)).filter(|_| is_first)?;
-        place(*job.processes[*before].tasks.last()?)
-    };
     let mut returned: HashMap<(usize, u64), usize> = HashMap::new();
     for process in &run.processes {
         let held = process.resources.iter();
         returned.extend(held.map(|held| ((held.resource, process.end_ns), process.process)));
     }
-    let resource = |task: &TaskReservation| {
+    // The process that begins with a task.
+    let begun = |task: &TaskReservation| {
         let index = run.processes.binary_search_by_key(&task.process, |of| of.process);
-        let process = &run.processes[index.ok()?];
         let is_first = job.processes[task.process].tasks.first() == Some(&task.task);
-        let mut held = process.resources.iter().filter(|_| is_first);
-        let before = held.find_map(|held| returned.get(&(held.resource, task.start_ns)))?;
-        place(*job.processes[*before].tasks.last()?)
+        index.ok().filter(|_| is_first).map(|index| &run.processes[index])
+    };
+    let last_of = |process: usize| place(*job.processes[process].tasks.last()?);
+    // Ends of processes that gave the memory, or a resource, with which that of a task begins.
+    let memory = |task: &TaskReservation| {
+        let process = begun(task)?;
+        last_of(*ended.get(&(process.node, task.start_ns))?)
+    };
+    let resource = |task: &TaskReservation| {
+        let mut held = begun(task)?.resources.iter();
+        last_of(*held.find_map(|held| returned.get(&(held.resource, task.start_ns)))?)
     };
     let mut path = Vec::new();
     let mut next = (0..run.tasks.len()).max_by_key(|&index| run.tasks[index].end_ns);

@@ -39,7 +39,6 @@ pub use strategies::{
     reserve, reserve_in, Aim, Attempt, CutShort, Options, Planned, Refused, Strategy,
 };
 pub use validate::{
-    admit, earliest_deadline, validate, validate_cpus, validate_in, validate_level,
-    validate_machine, Declined, EarliestDeadline, Level, Rejection, Shortage, Validation, WantType,
-    MOST_TRIES,
+    admit, earliest_deadline, validate, validate_in, validate_level, validate_machine, Declined,
+    EarliestDeadline, Level, Rejection, Shortage, Validation, WantType, MOST_TRIES,
 };

@@ -180,16 +180,10 @@ impl Attempt<'_, '_> {
     /// The processes that have begun have their cores and what they hold.
     fn take_up(&mut self) -> Result<(), Stop> {
         let now_ns = self.request.start_ns;
-        let mut running = (0..self.request.job.processes.len()).filter_map(|process| {
-            match self.request.progress_of(process) {
-                Progress::Running { core, .. } => Some(core),
-                _ => None,
-            }
-        });
-        let a_core = running.next().unwrap_or(0);
         for (index, process) in self.request.job.processes.iter().enumerate() {
             if self.request.holds_without_thread(index, &self.net.needs[index]) {
-                let place = CoreInterval { core: a_core, start_ns: now_ns, end_ns: now_ns };
+                let core = self.a_running_core();
+                let place = CoreInterval { core, start_ns: now_ns, end_ns: now_ns };
                 self.hold(process.tasks[0], place)?;
             }
             if let Progress::Running { core, position, .. } = self.request.progress_of(index) {
@@ -205,6 +199,16 @@ impl Attempt<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the core of a process that runs, or the first one.
+    fn a_running_core(&self) -> usize {
+        let processes = 0..self.request.job.processes.len();
+        let mut cores = processes.filter_map(|process| match self.request.progress_of(process) {
+            Progress::Running { core, .. } => Some(core),
+            _ => None,
+        });
+        cores.next().unwrap_or(0)
     }
 
     fn want(&self, task: usize) -> Want<'_> {

@@ -102,7 +102,7 @@ impl<'a> Booking<'a> {
     /// # Errors
     ///
     /// Fails like [`take_core`](Self::take_core).
-    pub fn take_resource(&mut self, held: HeldAmount, over: Range<u64>) -> Result<(), Error> {
+    fn take_resource(&mut self, held: HeldAmount, over: Range<u64>) -> Result<(), Error> {
         self.store.take_resource(held, &over)?;
         self.done.push(Change::ResourceTaken { held, over });
         Ok(())

@@ -6,7 +6,7 @@ use std::ops::Range;
 use pbs_job::Job;
 use pbs_profile::Profile;
 
-use super::{HeldAmount, ProcessReservation, Store};
+use super::{HeldAmount, Store};
 
 /// Memory and resources that a process holds from its first task to its last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(crate) struct Needs {
 
 impl Needs {
     pub(crate) fn new(job: &Job, process: usize, store: &Store) -> Self {
-        let amounts = if job.holds_resources() { job.amounts(process) } else { Vec::new() };
+        let amounts = job.amounts(process);
         let resources = amounts.iter().filter_map(|amount| {
             let resource = store.machine().resource(&amount.resource)?;
             Some(HeldAmount { resource, count: amount.count })
@@ -43,11 +43,5 @@ impl Needs {
             .profiles(store, store.memory(core))
             .filter_map(|(profile, amount)| profile.first_below(amount, window.clone()));
         lacks.min()
-    }
-}
-
-impl From<&ProcessReservation> for Needs {
-    fn from(process: &ProcessReservation) -> Self {
-        Self { memory_bytes: process.memory_bytes, resources: process.resources.clone() }
     }
 }

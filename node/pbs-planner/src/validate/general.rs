@@ -37,7 +37,7 @@ pub(super) fn check(question: &Question<'_>, store: &Store) -> Result<(), Reject
 /// # Errors
 ///
 /// Those that it does not have.
-pub fn validate_cpus(job: &Job, machine: &Machine) -> Result<(), Rejection> {
+fn validate_cpus(job: &Job, machine: &Machine) -> Result<(), Rejection> {
     let missing = job.missing_cpus(machine);
     if missing.is_empty() {
         return Ok(());

@@ -29,7 +29,7 @@ pub(crate) use admit::admit_within;
 pub use admit::{admit, Declined};
 pub(crate) use earliest::find as find_earliest;
 pub use earliest::{earliest_deadline, EarliestDeadline, MOST_TRIES};
-pub use general::{validate_cpus, validate_machine};
+pub use general::validate_machine;
 
 use crate::budget::Budget;
 use crate::reserve::net::Net;
