@@ -18,7 +18,7 @@ use crate::admitting::Admitter;
 use crate::allocation::Allocations;
 use crate::clock::monotonic_ns;
 use crate::companions::SlowdownSource;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, START};
 use crate::orders::{Backlog, Ending, Noted, Order, ProgramEnd, Terms, Waiting};
 use crate::outcome::{self, JobOutcome};
 use crate::overlaps::Overlaps;
@@ -249,10 +249,24 @@ impl Jobs {
         }
     }
 
-    /// The node did not take the plan of what was admitted: the rest is planned anew.
-    pub(crate) fn plan_anew(&mut self, listener: &mut dyn Listener) {
-        let missed = self.controller.renew(monotonic_ns());
+    /// Returns the steps of work that all plans of a start together may take which follow on a
+    /// refusal of the node: half of those of a request.
+    pub(crate) fn steps_of_start(&self) -> u64 {
+        self.max_work / 2
+    }
+
+    /// The node did not take the plan of what was admitted: the rest is planned anew, with no more
+    /// than those steps of work. If they do not suffice, all reservations stay, and the plan is made
+    /// of them again.
+    pub(crate) fn plan_anew(&mut self, steps: &mut u64, listener: &mut dyn Listener) {
         self.next_plan = None;
+        let mut renewed = self.controller.clone();
+        let Some((missed, done)) = renewed.renew_within(monotonic_ns(), *steps) else {
+            *steps = 0;
+            return;
+        };
+        *steps = steps.saturating_sub(done);
+        self.controller = renewed;
         self.tell_missed(&missed, listener);
     }
 
@@ -266,7 +280,7 @@ impl Jobs {
     /// prepared for that plan were let go.
     pub(crate) fn commit_file(&self, plan: &Plan, uid: Option<u32>) -> PathBuf {
         let of_user = uid.map_or_else(String::new, |uid| format!("-{uid}"));
-        self.ledger.beside(&format!("start-{}{of_user}", plan.plan_id))
+        self.ledger.beside(&format!("{START}{}{of_user}", plan.plan_id))
     }
 
     /// Follows those runs from the event of that number on: they are let go with `commit`.
@@ -1285,6 +1299,57 @@ mod tests {
         assert!(told.starts_with(&format!("run {} is set aside: its record", ids[0])), "{told}");
         assert_eq!(after.standing_of(ids[0]).unwrap().outcome, Some(Outcome::Unknown));
         assert_eq!(after.standing_of(ids[1]).unwrap().state, "held");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A damaged record of the plan in force does not keep the service from starting.
+    #[test]
+    fn a_damaged_plan_in_force_is_set_aside() {
+        #[derive(Default)]
+        struct Hears(Vec<String>);
+        impl Listener for Hears {
+            fn news(&mut self, news: News) {
+                self.0.push(news.to_string());
+            }
+        }
+        let directory = std::env::temp_dir().join(format!("pbs-in-force-{}", std::process::id()));
+        let mut before = jobs(&directory);
+        let ids = before.order(vec![ordered(None, true)], &mut Nobody).unwrap();
+        let plan = "[[process]]\nid = 1\ntasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n";
+        before.planned(&pbs_plan::from_toml(plan).unwrap()).unwrap();
+        drop(before);
+        let file = rusqlite::Connection::open(directory.join("history.db")).unwrap();
+        assert_eq!(file.execute("UPDATE in_force SET plan = 'odd'", []).unwrap(), 1);
+        drop(file);
+        let mut hears = Hears::default();
+        let machine = include_str!("../../../samples/machines/vm.toml");
+        let mut after = crate::model::open_on(machine, &directory, &mut hears);
+        after.find_orders(&mut hears).unwrap();
+        let [told] = &hears.0[..] else { panic!("{:?}", hears.0) };
+        assert!(told.starts_with("the record of the plan in force is set aside"), "{told}");
+        assert_eq!(after.standing_of(ids[0]).unwrap().state, "held");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// Plans that follow on refusals of the node share the work of one start, and take no more.
+    #[test]
+    fn plans_after_a_refusal_share_their_work() {
+        let directory = std::env::temp_dir().join(format!("pbs-anew-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        jobs.order(vec![ordered(None, false)], &mut Nobody).unwrap();
+        assert!(!jobs.controller.is_over());
+        let mut steps = jobs.steps_of_start();
+        let mut before = steps;
+        for _ in 0..3 {
+            jobs.plan_anew(&mut steps, &mut Nobody);
+            assert!(steps > 0 && steps < before, "{steps} of {before}");
+            before = steps;
+        }
+        let planned = jobs.controller.store().clone();
+        let mut steps = 1;
+        jobs.plan_anew(&mut steps, &mut Nobody);
+        assert_eq!(steps, 0);
+        assert!(*jobs.controller.store() == planned);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -80,6 +80,9 @@ struct OpenRun {
     is_new: bool,
 }
 
+/// Beginning of the names of files that say whether the programs of a start were let go.
+pub(crate) const START: &str = "start-";
+
 impl Ledger {
     /// Opens the history, or makes it, and claims it: only one planner may write.
     pub(crate) fn open(
@@ -93,7 +96,14 @@ impl Ledger {
             listener.news(News::SetAside(run, why));
         }
         store.forget(unix_ns())?;
-        let in_force = store.in_force()?.unwrap_or_default();
+        let in_force = match store.in_force() {
+            // Runs that need this plan are set aside one by one; the others do not wait for it.
+            Err(pbs_history::Error::Damaged(_, why)) => {
+                listener.news(News::PlanSetAside(why));
+                InForce::default()
+            }
+            in_force => in_force?.unwrap_or_default(),
+        };
         Ok(Self {
             path: path.into(),
             store,
@@ -216,6 +226,29 @@ impl Ledger {
         file.push(".");
         file.push(name);
         file.into()
+    }
+
+    /// Removes files of starts during which another planner has died, but for those that say whether
+    /// the programs of a run were let go that is taken over.
+    pub(crate) fn remove_starts(&self, kept: &[&Path]) {
+        let prefix = self.beside(START);
+        let directory = self.path.parent().filter(|path| !path.as_os_str().is_empty());
+        let Ok(files) = std::fs::read_dir(directory.unwrap_or(Path::new("."))) else {
+            // They are in nobody's way, and the next planner tries again.
+            return;
+        };
+        for file in files.flatten() {
+            let name = file.file_name();
+            let is_start = prefix.file_name().is_some_and(|prefix| {
+                name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes())
+            });
+            let is_kept = kept.iter().any(|kept| kept.file_name() == Some(&name));
+            let is_noted = self.commits.iter().any(|kept| kept.file_name() == Some(&name));
+            if is_start && !is_kept && !is_noted {
+                // As above.
+                let _ = std::fs::remove_file(file.path());
+            }
+        }
     }
 
     /// The last runs that are over, the oldest first.
@@ -738,6 +771,24 @@ mod tests {
             ended_ns: None,
             cancelled: None,
         }
+    }
+
+    /// Files of starts that no planner has ended do not stay, except those that are needed still.
+    #[test]
+    fn files_of_starts_do_not_stay() {
+        let directory = std::env::temp_dir().join(format!("pbs-starts-{}", std::process::id()));
+        let path = directory.join("history.db");
+        let mut ledger = Ledger::open(&path, EndedLimits::DEFAULT, &mut Nobody).unwrap();
+        let names = ["start-7-1000", "start-8", "start-9-0", "log"];
+        let files = names.map(|name| ledger.beside(name));
+        for file in &files {
+            std::fs::write(file, "").unwrap();
+        }
+        ledger.committed(files[2].clone());
+        ledger.remove_starts(&[&files[1]]);
+        assert_eq!(files.map(|file| file.exists()), [false, true, true, true]);
+        assert!(path.exists());
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     /// A run that comes to others that run is not taken for one that runs before its

@@ -79,6 +79,8 @@ pub enum News {
     NotAdmitted(Error),
     /// A run that was not over is, since its record can't be read, and why.
     SetAside(RunId, String),
+    /// The record of the plan that was in force can't be read, and why.
+    PlanSetAside(String),
     /// Jobs that were to be planned together are planned one beside the other, and why.
     NotArranged(String),
     /// The jobs that wait come in an order in which they slow each other least: when all
@@ -175,6 +177,10 @@ impl fmt::Display for News {
             Self::SetAside(run, why) => format!(
                 "run {run} is set aside: its record cannot be read ({why}). Programs of it that run \
                  continue outside of plans; submit the job again"
+            ),
+            Self::PlanSetAside(why) => format!(
+                "the record of the plan in force is set aside: it cannot be read ({why}). Runs that \
+                 were under way continue outside of plans; submit their jobs again"
             ),
             Self::NotArranged(why) => {
                 format!("the jobs are planned independently of each other: {why}")

@@ -180,6 +180,8 @@ pub(crate) fn left(
         first_seq = first_seq.min(takeover.first_seq);
         runs.push(LeftRun { figures, takeover, saved, so_far });
     }
+    let kept: Vec<_> = runs.iter().map(|left| left.saved.commit.as_path()).collect();
+    ledger.remove_starts(&kept);
     if runs.is_empty() {
         return Err(Error::NothingLeft);
     }

@@ -429,6 +429,7 @@ impl<L: Listener> Node<L> {
             jobs.refresh(&mut self.listener);
         }
         let mut plan = jobs.take_plan_with(&runs)?;
+        let mut steps = jobs.steps_of_start();
         let mut tries = 1;
         let mut is_noted = false;
         loop {
@@ -454,7 +455,7 @@ impl<L: Listener> Node<L> {
                     let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
                     jobs.look_at_all_progress(&self.kernel.device);
                     if !jobs.leave_out_ended(&mut plan) {
-                        jobs.plan_anew(&mut self.listener);
+                        jobs.plan_anew(&mut steps, &mut self.listener);
                         plan = jobs.take_plan_with(&runs)?;
                         is_noted = false;
                     }
