@@ -200,22 +200,41 @@ async fn say(answers: &OwnedWriteHalf, answer: impl Serialize, shared: &Shared) 
     drop(answer);
     shared.turn.spend(began.elapsed());
     bytes.push(0);
-    let Some(_place) = shared.unread.take(&shared.caller, bytes.len()) else {
+    // The kernel takes at once what the caller reads, or has room for: only the rest is held here.
+    let Ok(written) = write_some(answers, &bytes) else {
+        return false;
+    };
+    let rest = bytes.split_off(written);
+    drop(bytes);
+    if rest.is_empty() {
+        return true;
+    }
+    let Some(_place) = shared.unread.take(&shared.caller, rest.len()) else {
         return false;
     };
     let write = async {
-        let mut rest = bytes.as_slice();
+        let mut rest = rest.as_slice();
         while !rest.is_empty() {
             answers.ready(Interest::WRITABLE).await?;
-            match answers.try_write(rest) {
-                Ok(written) => rest = &rest[written..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
-            }
+            rest = &rest[write_some(answers, rest)?..];
         }
-        Ok(())
+        io::Result::Ok(())
     };
     matches!(timeout(ANSWER_TIME, write).await, Ok(Ok(())))
+}
+
+/// Writes as much as the socket takes without waiting. Returns how many bytes that is.
+fn write_some(answers: &OwnedWriteHalf, bytes: &[u8]) -> io::Result<usize> {
+    let mut written = 0;
+    while written < bytes.len() {
+        match answers.try_write(&bytes[written..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(more) => written += more,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(written)
 }
 
 /// Calls that come without descriptors, and are neither long nor slow.
@@ -313,5 +332,43 @@ impl socket::ReadHalf for ReadHalf {
         let bytes = read.await?;
         self.came(&buffer[..bytes])?;
         Ok(ReadResult::new(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::places::UNREAD_ANSWERS;
+
+    /// Only what the socket does not take at once counts as an answer that was not read: other
+    /// answers of the user keep none from one that is read.
+    #[test]
+    fn an_answer_that_is_read_needs_no_place() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (one, other) = UnixStream::pair().unwrap();
+            let caller = Caller {
+                uid: 1000,
+                gid: 1000,
+                groups: Vec::new(),
+                is_operator: false,
+                pid: 0,
+                account: 1000,
+            };
+            let (turn, unread) = (UserTurn::default(), Places::of_answers());
+            let shared = Shared { caller, turn, unread };
+            let all = shared.unread.take(&shared.caller, UNREAD_ANSWERS.user_bytes).unwrap();
+            let (_calls, answers) = one.into_split();
+            assert!(say(&answers, "short", &shared).await);
+            let mut read = [0; 16];
+            other.readable().await.unwrap();
+            assert_eq!(other.try_read(&mut read).unwrap(), 8);
+            assert_eq!(&read[..8], b"\"short\"\0");
+            // The socket has no room for this one, and the user has no place left.
+            let long = "x".repeat(8 << 20);
+            assert!(!say(&answers, &long, &shared).await);
+            drop(all);
+            assert!(shared.unread.take(&shared.caller, UNREAD_ANSWERS.user_bytes).is_some());
+        });
     }
 }
