@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::*;
-use pbs_cluster_planner::optimise::{Budget, Improvement, Improving, Objective};
+use pbs_cluster_planner::optimise::{Budget, Improvement, Improving, Objective, EARLIER_ORDERS};
 use pbs_cluster_planner::{Limited, Planner, Request, RequestId, Rules, Standing, When};
 use pbs_gen::{Random, Stream};
 use pbs_site::{Promise, Share, Whom};
@@ -26,7 +26,7 @@ fn improve(planner: &mut Planner, now_s: u64, with: &Improving) -> usize {
         return 0;
     };
     while found.run(u64::MAX) {}
-    planner.take_improvement(now_s, &found)
+    planner.take_improvement(now_s, found)
 }
 
 fn plan(planner: &Planner) -> BTreeMap<RequestId, Standing> {
@@ -177,12 +177,12 @@ fn plan_that_has_changed_is_not_replaced() {
     let found = searched(&planner);
     submit(&mut planner, 0, &free("ncpus=1", 10));
     let before = plan(&planner);
-    assert_eq!(planner.take_improvement(0, &found), 0);
+    assert_eq!(planner.take_improvement(0, found), 0);
     assert_eq!(plan(&planner), before);
     // Causes are looked up without a change.
     let found = searched(&planner);
     planner.why(0, 6);
-    assert!(planner.take_improvement(0, &found) > 0);
+    assert!(planner.take_improvement(0, found) > 0);
 }
 
 #[test]
@@ -195,11 +195,48 @@ fn search_in_pieces_has_the_same_plan() {
     }
     assert!(count > 50);
     let mut other = planner.clone();
-    assert!(planner.take_improvement(0, &pieces) > 0);
     let found = searched(&other);
-    other.take_improvement(0, &found);
-    assert_eq!(plan(&planner), plan(&other));
     assert_eq!((found.orders(), found.placements()), (pieces.orders(), pieces.placements()));
+    assert!(planner.take_improvement(0, pieces) > 0);
+    other.take_improvement(0, found);
+    assert_eq!(plan(&planner), plan(&other));
+}
+
+/// A step of a search changes the place of one request, however many nodes it has.
+#[test]
+fn step_of_a_search_moves_one_request() {
+    let planner = improvable();
+    let mut found = planner.improvement(0, &improving(1)).unwrap();
+    for _ in 0..planner.requests().count() {
+        found.run(1);
+        assert_eq!(found.placements(), 0, "the places of the plan are given back first");
+    }
+    let mut before = 0;
+    while found.run(1) {
+        assert!(found.placements() - before <= 1);
+        before = found.placements();
+    }
+}
+
+/// The best order of a search goes on in a search of a plan that has changed.
+#[test]
+fn search_tries_the_best_order_of_an_earlier_one() {
+    let mut planner = improvable();
+    let found = searched(&planner);
+    let order = found.best_order();
+    assert_eq!(order, [6, 5, 4, 3, 2, 1]);
+    let new = planner.submit(0, &free("ncpus=4", 1_000)).unwrap();
+    let budget = Budget { orders: EARLIER_ORDERS, placements: 1_000 };
+    let short = Improving { budget, ..improving(1) };
+    let mut next = planner.improvement(0, &short).unwrap();
+    next.try_order(&order);
+    // Until it is scored, the earlier order is the best one.
+    assert_eq!(next.best_order(), order);
+    while next.run(u64::MAX) {}
+    assert_eq!(next.orders(), EARLIER_ORDERS);
+    assert!(planner.take_improvement(0, next) > 0);
+    let first = [6, 5, 4, 3, 2, 1, new].map(|id| start(&planner, id).unwrap());
+    assert!(first.is_sorted(), "{first:?}");
 }
 
 #[test]
@@ -212,11 +249,16 @@ fn plan_that_comes_too_late_is_not_taken_in_part() {
     let [wide, narrow] = ids.map(Result::unwrap);
     assert_eq!([wide, narrow].map(|id| start(&planner, id)), [Some(100), Some(600)]);
     // The narrow one can start now, and the wide one behind it.
-    let mut found = planner.improvement(10, &improving(1)).unwrap();
-    while found.run(u64::MAX) {}
+    let searched = |planner: &Planner| {
+        let mut found = planner.improvement(10, &improving(1)).unwrap();
+        while found.run(u64::MAX) {}
+        found
+    };
     let mut late = planner.clone();
-    assert_eq!(late.take_improvement(15, &found), 0);
+    let found = searched(&late);
+    assert_eq!(late.take_improvement(15, found), 0);
     assert_eq!(plan(&late), plan(&planner));
-    assert_eq!(planner.take_improvement(10, &found), 2);
+    let found = searched(&planner);
+    assert_eq!(planner.take_improvement(10, found), 2);
     assert_eq!([wide, narrow].map(|id| start(&planner, id)), [Some(110), Some(10)]);
 }

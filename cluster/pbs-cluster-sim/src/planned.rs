@@ -84,10 +84,10 @@ impl Planned {
         let found = self.planner.improvement(now_s, &Improving { seed, ..improving });
         if let Some(mut found) = found {
             while found.run(u64::MAX) {}
-            self.planner.take_improvement(now_s, &found);
             self.work.plans += 1;
             self.work.orders += found.orders();
             self.work.placements += found.placements();
+            self.planner.take_improvement(now_s, found);
         }
         self.version = self.planner.version();
     }

@@ -28,7 +28,7 @@ const AT_ONCE: usize = 256;
 /// Time after which no further call is taken before those are answered.
 const TURN: Duration = Duration::from_millis(5);
 /// Time for which better places are looked for before calls are looked at again.
-const PIECE: Duration = Duration::from_millis(2);
+const PIECE: Duration = Duration::from_micros(500);
 /// Requests that have their turn for a better place between two looks at the time.
 const PIECE_REQUESTS: usize = 4;
 /// Time for which better places are kept in memory only: nobody has been told of them.
@@ -134,7 +134,9 @@ impl<E: Engine> Service<E> {
         self.unwritten.get_or_insert_with(Instant::now);
         let begun = Instant::now();
         loop {
-            self.cluster.settle_some(PIECE_REQUESTS);
+            // A step of the search for a better plan takes as long as several turns.
+            let is_moving_up = self.cluster.is_moving_up();
+            self.cluster.settle_some(if is_moving_up { PIECE_REQUESTS } else { 1 });
             if is_short || !self.cluster.is_settling() || begun.elapsed() >= PIECE {
                 return;
             }

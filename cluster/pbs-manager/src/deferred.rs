@@ -2,7 +2,7 @@
 //! Operations of a service: it answers many calls before it waits for the disk, and looks for
 //! better places between them.
 
-use pbs_cluster_planner::optimise::Improving;
+use pbs_cluster_planner::optimise::{Improvement, Improving, EARLIER_ORDERS};
 use pbs_cluster_planner::RequestId;
 
 use crate::engine::Engine;
@@ -70,19 +70,43 @@ impl<E: Engine> Manager<E> {
         if version == self.improved_version {
             return;
         }
-        let found = self.improvement.take().filter(|found| found.is_of(version));
-        let found = found.or_else(|| {
-            let improving = Improving::of_site(&self.site, version)?;
-            self.planner.improvement(clock_s, &improving)
-        });
-        if let Some(mut found) = found {
-            if found.run(most as u64) {
-                self.improvement = Some(found);
-                return;
+        let found = match self.improvement.take() {
+            Some(found) if found.is_of(version) => Some(found),
+            interrupted => {
+                if let Some(interrupted) = interrupted {
+                    self.earlier_order = interrupted.best_order();
+                }
+                self.search_again(version)
             }
-            self.planner.take_improvement(clock_s, &found);
+        };
+        let Some(mut found) = found else {
+            self.improved_version = version;
+            return;
+        };
+        if found.run(most as u64) {
+            self.improvement = Some(found);
+            return;
         }
-        self.improved_version = self.planner.version();
+        self.planner.take_improvement(clock_s, found);
+        if self.earlier_order.is_empty() {
+            self.improved_version = self.planner.version();
+        }
+        self.earlier_order.clear();
+    }
+
+    /// Begins a search for a better plan. After a search that a change of the plan has interrupted,
+    /// a short one scores its best order: this way plans also improve where changes leave no time
+    /// for a whole search, which follows.
+    fn search_again(&mut self, version: u64) -> Option<Improvement> {
+        let mut improving = Improving::of_site(&self.site, version)?;
+        if !self.earlier_order.is_empty() {
+            improving.budget.orders = improving.budget.orders.min(EARLIER_ORDERS);
+        }
+        let mut found = self.planner.improvement(self.clock_s, &improving)?;
+        if !self.earlier_order.is_empty() {
+            found.try_order(&self.earlier_order);
+        }
+        Some(found)
     }
 
     /// Returns the planner whose turn it is to look for better places: that of a reservation, or

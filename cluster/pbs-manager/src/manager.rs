@@ -47,6 +47,9 @@ pub struct Manager<E> {
     pub(crate) settled: Option<RequestId>,
     /// Search for a better plan.
     pub(crate) improvement: Option<Improvement>,
+    /// Best order of a search that a change of the plan has interrupted; none: there was no such
+    /// search, or its order was tried again.
+    pub(crate) earlier_order: Vec<RequestId>,
     /// Version of the plan whose search has ended.
     pub(crate) improved_version: u64,
     /// Whether operations leave writing and settling to the caller.
@@ -141,6 +144,7 @@ impl<E: Engine> Manager<E> {
             clock_s,
             settled: None,
             improvement: None,
+            earlier_order: Vec::new(),
             improved_version: 0,
             is_deferred: false,
         }

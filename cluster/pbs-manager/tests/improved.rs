@@ -68,6 +68,30 @@ fn operation_ends_the_search_and_begins_another() {
     assert!(now.is_sorted_by(|one, other| one > other), "{now:?}");
 }
 
+/// Changes that come faster than a search ends do not keep the plan from getting better.
+#[test]
+fn constant_changes_leave_time_for_better_plans() {
+    let mut cluster = small("improved-changes");
+    cluster.reopen_with(OPTIMISED);
+    cluster.manager.defer();
+    let ids = long_before_short(&mut cluster, Some(Promise::None));
+    let far = When::After { start_s: T + 100_000 };
+    let mut rounds = 0;
+    while !starts(&cluster, &ids).is_sorted_by(|one, other| one > other) {
+        rounds += 1;
+        assert!(rounds < 20, "{:?}", starts(&cluster, &ids));
+        let other = cluster.submit(&Wish { when: far, ..wish("ncpus=1", 1) });
+        cluster.manager.kill(&user("u"), other).unwrap();
+        while cluster.manager.is_moving_up() {
+            cluster.manager.settle_some(4);
+        }
+        for _ in 0..15 {
+            cluster.manager.settle_some(4);
+        }
+        assert!(cluster.manager.is_settling(), "a whole search takes longer");
+    }
+}
+
 #[test]
 fn promised_starts_are_kept_by_better_plans() {
     let mut cluster = small("improved-promised");

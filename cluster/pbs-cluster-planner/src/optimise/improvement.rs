@@ -5,7 +5,7 @@
 //! The search plans on a copy of the profiles. Between two orders it gives back only the requests
 //! behind the first place at which they differ.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use pbs_site::{Promise, User};
@@ -24,6 +24,8 @@ use crate::types::RequestId;
 pub const MOST_IMPROVED: usize = 512;
 /// Number of unfinished requests above which no search begins, since it copies the plan.
 const MOST_COPIED: usize = 8_192;
+/// Orders after which the best order of an earlier search is scored: the current one, and itself.
+pub const EARLIER_ORDERS: u64 = 2;
 /// Part of its cost by which a plan must be better to be taken.
 const LEAST_GAIN: f64 = 1e-9;
 
@@ -43,6 +45,10 @@ pub struct Improving {
 pub struct Improvement {
     search: Search<Copied>,
     jobs: Vec<WaitingJob>,
+    /// Numbers of the requests, in the order of the jobs.
+    ids: Vec<RequestId>,
+    /// Best order of an earlier search, which is tried again.
+    earlier: Vec<RequestId>,
     objective: Objective,
     /// Time at which the search began.
     now_s: u64,
@@ -60,8 +66,8 @@ struct Copied {
     requests: Vec<Movable>,
     /// Requests that have a place, in the order in which they were placed.
     placed: Vec<u32>,
-    /// Places of the best plan.
-    best: Vec<Option<Place>>,
+    /// Requests whose places are not part of the order that is scored.
+    returned: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -77,14 +83,24 @@ impl Copied {
     }
 }
 
+/// A request can hold hundreds of nodes. Therefore a call changes the place of one request only, and
+/// no plan is stored beside the copy: at the end, the copy has the best one.
 impl Board for Copied {
+    const ENDS_WITH_BEST: bool = true;
+
     fn begin(&mut self, order: &[u32]) -> usize {
         let same = self.placed.iter().zip(order).take_while(|(one, other)| one == other).count();
-        for place in self.placed.split_off(same) {
-            // None of it has passed: it only was an attempt.
-            self.planner.take_place(0, self.id(place));
-        }
+        self.returned.extend(self.placed.drain(same..));
         same
+    }
+
+    fn give_back(&mut self) -> bool {
+        let Some(place) = self.returned.pop() else {
+            return false;
+        };
+        // None of it has passed: it only was an attempt.
+        self.planner.take_place(0, self.id(place));
+        true
     }
 
     fn place(&mut self, job: u32) -> Option<u64> {
@@ -94,11 +110,6 @@ impl Board for Copied {
         self.planner.set_place(id, place);
         self.placed.push(job);
         Some(start_s)
-    }
-
-    fn keep(&mut self) {
-        let places = self.requests.iter().map(|of| self.planner.entries.get(&of.id)?.place.clone());
-        self.best = places.collect();
     }
 }
 
@@ -123,8 +134,26 @@ impl Improvement {
         self.search.placements()
     }
 
-    fn cost(&self, starts_s: impl Iterator<Item = u64>) -> f64 {
-        cost(&self.objective, self.now_s, &self.jobs, starts_s)
+    /// Returns the requests in the best order up to now; none: no order keeps all promises. An
+    /// order of an earlier search that is not scored yet counts as the best one.
+    pub fn best_order(&self) -> Vec<RequestId> {
+        if !self.earlier.is_empty() && self.orders() <= EARLIER_ORDERS {
+            return self.earlier.clone();
+        }
+        let order = self.search.best_cost().map(|_| self.search.best().0);
+        order.into_iter().flatten().map(|&place| self.ids[place as usize]).collect()
+    }
+
+    /// Tries the best order of an earlier search after the order of the current plan. Requests
+    /// that are new since follow in the order of the current plan.
+    pub fn try_order(&mut self, order: &[RequestId]) {
+        let places: HashMap<RequestId, u32> = self.ids.iter().copied().zip(0..).collect();
+        let mut earlier: Vec<u32> = order.iter().filter_map(|id| places.get(id).copied()).collect();
+        let known: HashSet<u32> = earlier.iter().copied().collect();
+        let current = self.search.best().0.iter().copied();
+        earlier.extend(current.filter(|place| !known.contains(place)));
+        self.search.try_earlier(earlier);
+        self.earlier = order.to_vec();
     }
 }
 
@@ -188,14 +217,15 @@ impl Planner {
         current.sort_by_key(|&place| starts_s[place as usize]);
         let standing_cost = cost(&with.objective, now_s, &jobs, starts_s.into_iter());
         let requests: Vec<Movable> = movable.into_iter().map(|(_, of)| of).collect();
-        let mut planner = self.copy_of(requests.iter().map(|of| of.id));
-        for of in &requests {
-            planner.take_place(0, of.id);
-        }
-        let copied = Copied { planner, best: Vec::new(), placed: Vec::new(), requests };
+        let ids: Vec<RequestId> = requests.iter().map(|of| of.id).collect();
+        let planner = self.copy_of(ids.iter().copied());
+        let returned = (0..jobs.len() as u32).collect();
+        let copied = Copied { planner, requests, placed: Vec::new(), returned };
         let Improving { objective, budget, seed } = *with;
         let search = Search::new(copied, now_s, jobs.clone(), &current, objective, budget, seed);
-        Some(Improvement { search, jobs, objective, now_s, standing_cost, version: self.version })
+        let version = self.version;
+        let earlier = Vec::new();
+        Some(Improvement { search, jobs, ids, earlier, objective, now_s, standing_cost, version })
     }
 
     /// Returns a request that may be moved, with the interval in which it may be placed.
@@ -237,33 +267,31 @@ impl Planner {
         self.search(&entry.who).earliest(&entry.need, window)
     }
 
-    /// Takes the best plan that a search found, if it costs less than the present one. All of its
-    /// requests get their places, or none. Requests whose new start has passed meanwhile start as
-    /// early as can be.
+    /// Takes the best plan that a search found at its end, if it costs less than the present one.
+    /// All of its requests get their places, or none. Requests whose new start has passed meanwhile
+    /// start as early as can be. The profiles of the copy become those of the plan, therefore no
+    /// other request is booked again.
     ///
     /// Returns the number of requests that moved: 0 also if the plan has changed since the search
     /// began.
-    pub fn take_improvement(&mut self, now_s: u64, improvement: &Improvement) -> usize {
-        let copied = improvement.search.board();
-        let least_cost = improvement.standing_cost * (1.0 - LEAST_GAIN);
-        let is_better = improvement.search.best_cost().is_some_and(|cost| cost < least_cost);
-        if improvement.version != self.version || !is_better {
+    pub fn take_improvement(&mut self, now_s: u64, improvement: Improvement) -> usize {
+        let Improvement { search, jobs, objective, now_s: begun_s, standing_cost, .. } =
+            improvement;
+        let least_cost = standing_cost * (1.0 - LEAST_GAIN);
+        let is_better = search.best_cost().is_some_and(|cost| cost < least_cost);
+        let mut copied = search.into_board();
+        let has_best = copied.placed.len() == copied.requests.len() && copied.returned.is_empty();
+        if improvement.version != self.version || !is_better || !has_best {
             return 0;
         }
         let now_s = self.policy.point_s(now_s);
-        let mut old = Vec::new();
-        for (of, place) in copied.requests.iter().zip(&copied.best) {
-            let standing = self.entries.get(&of.id).and_then(|entry| entry.place.as_ref());
-            if standing != place.as_ref() {
-                old.extend(self.take_place(0, of.id).map(|standing| (of, standing, place)));
-            }
-        }
-        let mut passed = Vec::new();
-        for (of, _, place) in &old {
-            match place {
-                Some(place) if place.start_s >= now_s => self.set_place(of.id, place.clone()),
-                _ => passed.push(*of),
-            }
+        self.exchange(&mut copied);
+        let is_moved = |of: &&Movable| self.place(of.id) != copied.planner.place(of.id);
+        let moved: Vec<Movable> = copied.requests.iter().filter(is_moved).cloned().collect();
+        let is_passed = |of: &&Movable| self.place(of.id).is_none_or(|of| of.start_s < now_s);
+        let passed: Vec<Movable> = moved.iter().filter(is_passed).cloned().collect();
+        for of in &passed {
+            self.take_place(0, of.id);
         }
         let mut has_all = true;
         for of in passed {
@@ -273,20 +301,44 @@ impl Planner {
                 None => has_all = false,
             }
         }
-        let start_s = |of: &Movable| Some(self.entries.get(&of.id)?.place.as_ref()?.start_s);
-        let starts_s = copied.requests.iter().filter_map(start_s);
-        if has_all && improvement.cost(starts_s) < least_cost {
+        let starts_s = copied.requests.iter().filter_map(|of| Some(self.place(of.id)?.start_s));
+        if has_all && cost(&objective, begun_s, &jobs, starts_s) < least_cost {
+            for of in &moved {
+                self.changed(of.id);
+            }
             // Others may have room before their start now.
             self.backfill.add(now_s);
-            return old.len();
+            return moved.len();
         }
-        for (of, _, _) in &old {
-            self.take_place(0, of.id);
-        }
-        for (of, standing, _) in old {
-            self.set_place(of.id, standing);
-        }
+        self.exchange(&mut copied);
         0
+    }
+
+    /// Exchanges the profiles and the places of some requests with those of a copy.
+    fn exchange(&mut self, copied: &mut Copied) {
+        std::mem::swap(&mut self.nodes, &mut copied.planner.nodes);
+        std::mem::swap(&mut self.system, &mut copied.planner.system);
+        for of in &copied.requests {
+            let other = copied.planner.entries.get_mut(&of.id);
+            let (Some(entry), Some(other)) = (self.entries.get_mut(&of.id), other) else {
+                continue;
+            };
+            if entry.place == other.place {
+                continue;
+            }
+            let turn = entry.turn(of.id);
+            if let Some(place) = &entry.place {
+                self.queues.unplan(place.start_s, &turn);
+            }
+            std::mem::swap(&mut entry.place, &mut other.place);
+            if let Some(place) = &entry.place {
+                self.queues.plan(place.start_s, turn);
+            }
+        }
+    }
+
+    fn place(&self, id: RequestId) -> Option<&Place> {
+        self.entries.get(&id)?.place.as_ref()
     }
 
     /// Returns a number that another one follows whenever the plan changes.

@@ -25,7 +25,7 @@ mod pool;
 mod score;
 mod search;
 
-pub use improvement::{Improvement, Improving, MOST_IMPROVED};
+pub use improvement::{Improvement, Improving, EARLIER_ORDERS, MOST_IMPROVED};
 pub use pool::{optimise, BestPlan, Pool};
 pub use score::{growth_per_s, Objective, WaitingJob};
 pub use search::Budget;

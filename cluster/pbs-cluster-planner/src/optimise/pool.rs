@@ -135,8 +135,6 @@ impl Board for Trial<'_> {
     fn place(&mut self, job: u32) -> Option<u64> {
         self.pool.place_job(&self.jobs[job as usize])
     }
-
-    fn keep(&mut self) {}
 }
 
 /// Best plan that a search found.

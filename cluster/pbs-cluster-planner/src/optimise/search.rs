@@ -30,16 +30,22 @@ impl Default for Budget {
 
 /// Resources on which the jobs of an order are placed one after the other.
 pub(crate) trait Board {
+    /// Whether the board is to have the plan of the best order when the search has ended.
+    const ENDS_WITH_BEST: bool = false;
+
     /// Prepares for an order. Returns the number of its first jobs that are placed already, each
-    /// where it was placed last.
+    /// where it was placed last. The places of others are given back by [`Self::give_back`].
     fn begin(&mut self, order: &[u32]) -> usize;
+
+    /// Gives one place back that is not part of the order; false: there is none, and the next job
+    /// can be placed.
+    fn give_back(&mut self) -> bool {
+        false
+    }
 
     /// Places the next job of the order at its earliest fit. Returns its start; `None`: it has
     /// none.
     fn place(&mut self, job: u32) -> Option<u64>;
-
-    /// Stores the places of all jobs: their plan is the best up to now.
-    fn keep(&mut self);
 }
 
 /// A search for the order with the least cost.
@@ -56,6 +62,8 @@ pub(crate) struct Search<B> {
     phase: Phase,
     /// Order that is being scored.
     trial: Vec<u32>,
+    /// Order that is tried after the current one.
+    earlier: Option<Vec<u32>>,
     /// Costs of its first jobs, which are placed.
     sums: Vec<Sum>,
     /// Cost above which the order is given up.
@@ -76,10 +84,12 @@ enum Phase {
     Current,
     /// All permutations, the present one stored.
     Permutations(Vec<u32>),
-    /// Sorted orders, with the greatest cost up to now.
+    /// The best order of an earlier search and sorted orders, with the greatest cost up to now.
     Sorted { orders: std::vec::IntoIter<Vec<u32>>, worst: f64 },
     /// Random changes of an order.
     Annealing(Annealing),
+    /// The best order once more: at the end, the board has its plan.
+    Best,
     /// All is tried, or the budget is spent.
     Over,
 }
@@ -117,6 +127,7 @@ impl<B: Board> Search<B> {
             placements: 0,
             phase: Phase::Current,
             trial: current.to_vec(),
+            earlier: None,
             sums: Vec::with_capacity(count),
             most: f64::INFINITY,
             starts_s: vec![0; count],
@@ -129,7 +140,12 @@ impl<B: Board> Search<B> {
         search
     }
 
-    /// Places up to so many jobs. Returns whether the search goes on.
+    /// Tries an order after the current one: the best one of a search in an earlier plan.
+    pub(crate) fn try_earlier(&mut self, order: Vec<u32>) {
+        self.earlier = Some(order);
+    }
+
+    /// Places up to so many jobs, or gives places back. Returns whether the search goes on.
     pub(crate) fn run(&mut self, most: u64) -> bool {
         for _ in 0..most {
             if matches!(self.phase, Phase::Over) {
@@ -162,20 +178,23 @@ impl<B: Board> Search<B> {
         (&self.best, &self.best_starts_s)
     }
 
-    pub(crate) fn board(&self) -> &B {
-        &self.board
+    pub(crate) fn into_board(self) -> B {
+        self.board
     }
 
     /// Begins with the order of `trial`.
     fn begin(&mut self, most: f64) {
-        self.orders += 1;
+        self.orders += u64::from(!matches!(self.phase, Phase::Best));
         self.most = most;
         let placed = self.board.begin(&self.trial);
         self.sums.truncate(placed);
     }
 
-    /// Places the next job of the order, or ends the order.
+    /// Gives a place back, places the next job of the order, or ends the order.
     fn step(&mut self) {
+        if self.board.give_back() {
+            return;
+        }
         let sum = self.sums.last().copied().unwrap_or(Sum::none(self.now_s));
         let Some(&place) = self.trial.get(self.sums.len()) else {
             let cost = sum.total(&self.objective, self.now_s);
@@ -183,7 +202,7 @@ impl<B: Board> Search<B> {
             return self.end(cost);
         };
         let job = &self.jobs[place as usize];
-        self.placements += 1;
+        self.placements += u64::from(!matches!(self.phase, Phase::Best));
         let start_s = self.board.place(place).filter(|&start_s| start_s <= job.latest_start_s);
         let Some(start_s) = start_s else {
             return self.end(None);
@@ -202,7 +221,6 @@ impl<B: Board> Search<B> {
             self.best_cost = cost;
             self.best.copy_from_slice(&self.trial);
             self.best_starts_s.copy_from_slice(&self.starts_s);
-            self.board.keep();
         }
         let next = match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Current => {
@@ -210,13 +228,14 @@ impl<B: Board> Search<B> {
                 if self.jobs.len() <= MOST_PERMUTED {
                     Phase::Permutations((0..self.jobs.len() as u32).collect())
                 } else {
-                    let orders = sorted(&self.jobs, &self.objective).into_iter();
-                    Phase::Sorted { orders, worst: self.first_cost }
+                    let mut orders: Vec<_> = self.earlier.take().into_iter().collect();
+                    orders.extend(sorted(&self.jobs, &self.objective));
+                    Phase::Sorted { orders: orders.into_iter(), worst: self.first_cost }
                 }
             }
             Phase::Permutations(mut order) => {
                 if !next_permutation(&mut order) {
-                    return;
+                    return self.begin_best();
                 }
                 Phase::Permutations(order)
             }
@@ -235,15 +254,24 @@ impl<B: Board> Search<B> {
                 }
                 Phase::Annealing(annealing)
             }
-            Phase::Over => return,
+            Phase::Best | Phase::Over => return,
         };
         self.begin_next(next);
+    }
+
+    /// Places the best order once more, if there is one: the end of the search.
+    fn begin_best(&mut self) {
+        if B::ENDS_WITH_BEST && self.best_cost.is_finite() {
+            self.phase = Phase::Best;
+            self.trial.copy_from_slice(&self.best);
+            self.begin(f64::INFINITY);
+        }
     }
 
     /// Begins with the next order of a phase.
     fn begin_next(&mut self, phase: Phase) {
         if self.is_spent() {
-            return;
+            return self.begin_best();
         }
         let (phase, most) = match phase {
             Phase::Permutations(order) => {
@@ -269,7 +297,7 @@ impl<B: Board> Search<B> {
                 let most = self.change(&annealing);
                 (Phase::Annealing(annealing), most)
             }
-            Phase::Current | Phase::Over => return,
+            Phase::Current | Phase::Best | Phase::Over => return,
         };
         self.phase = phase;
         self.begin(most);
