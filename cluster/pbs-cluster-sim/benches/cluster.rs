@@ -12,10 +12,11 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pbs_cluster_planner::literal::Literal;
+use pbs_cluster_planner::optimise::{Budget, Improving, Objective};
 use pbs_cluster_planner::{Limit, Limited, Machine, Planner, Pool, Request, RequestId, Rules};
 use pbs_cluster_sim::{workload, Policy};
 use pbs_gen::{Random, Stream};
-use pbs_site::{Share, Site, Whom};
+use pbs_site::{Promise, Share, Site, Whom};
 use pbs_uapi::clock::thread_cpu_ns;
 use rows::{Bar, Rows};
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
@@ -283,6 +284,48 @@ fn array(rows: &Rows) {
     rows.tell("array-block", most, "ms", Bar::AtMost(30.0), what);
 }
 
+/// The search for a better plan of 1,000 waiting requests: all of its pieces, between which calls
+/// of a service are answered.
+fn improve(rows: &Rows) {
+    let bar = Bar::AtMost(2.0);
+    for (name, cores) in [("mixed", 1..=4096), ("wide", 512..=4096)] {
+        let mut planner = Planner::new(oculus(), rules());
+        for request in requests(1_000, *cores.start(), *cores.end()) {
+            let _ = planner.submit(0, &Request { promise: Promise::None, ..request });
+        }
+        let improving = Improving {
+            objective: Objective::default(),
+            budget: Budget { orders: 200, placements: 20_000 },
+            seed: 1,
+        };
+        let (begin_s, found) = timed(|| planner.improvement(0, &improving));
+        let mut found = found.expect("requests that can move");
+        let (mut all_s, mut longest_s, mut steps, mut goes_on) = (0.0, 0.0_f64, 0_u64, true);
+        while goes_on {
+            let (took_s, more) = timed(|| found.run(1));
+            (all_s, longest_s, steps) = (all_s + took_s, longest_s.max(took_s), steps + 1);
+            goes_on = more;
+        }
+        let orders = found.orders() as f64;
+        let placements = found.placements() as f64;
+        let (take_s, moved) = timed(|| planner.take_improvement(0, found));
+        let tell = |row: &str, value, unit, bar, what: &str| {
+            let what = format!("search on OCuLUS, {name} requests: {what}");
+            rows.tell(&format!("improve-{name}-{row}"), value, unit, bar, &what);
+        };
+        tell("begin", begin_s * 1e3, "ms", bar, "to begin, with the copy of the plan");
+        tell("step", longest_s * 1e3, "ms", bar, "the longest step");
+        tell("take", take_s * 1e3, "ms", bar, "to take the better plan");
+        tell("moved", moved as f64, "jobs", Bar::None, "requests that moved");
+        tell("steps", steps as f64, "steps", Bar::None, "steps of the search");
+        let per_second = "per second";
+        // Each wide request holds hundreds of nodes, and no bar is known for them.
+        let least = if name == "mixed" { Bar::AtLeast(500.0) } else { Bar::None };
+        tell("orders", orders / all_s, per_second, least, "orders");
+        tell("placements", placements / all_s, per_second, Bar::None, "placed requests");
+    }
+}
+
 fn oculus() -> Arc<Machine> {
     Arc::new(Machine::of_site(&Site::oculus()))
 }
@@ -362,6 +405,9 @@ fn main() {
     }
     if rows.wants("array") {
         array(&rows);
+    }
+    if rows.wants("improve") {
+        improve(&rows);
     }
     if rows.wants("sort") {
         sort(&rows);
