@@ -744,6 +744,15 @@ fn deadlines_are_kept_of_all_and_of_accepted() {
     assert!(of(0, "deadlines_kept").as_u64() > of(3, "deadlines_kept").as_u64());
     assert_eq!((of(0, "broken_promises"), of(2, "broken_promises")), (0.into(), 0.into()));
     assert!(of(1, "work")["orders"].as_u64() > Some(100), "{}", of(1, "work"));
+
+    // The same on nodes, under the rules of a site.
+    let policies = ["--policy", "planned-optimised-deadline,planned-deadlines"];
+    let asked = [&jobs[..], &policies, &options, &["--json"]].concat();
+    let json = replay(&traces, &asked, "").json();
+    let of = |policy: usize, key: &str| json["replays"][0]["policies"][policy][key].clone();
+    assert_eq!(of(0, "policy"), "planned to deadlines, optimised");
+    assert_eq!(of(0, "deadlines_kept"), of(0, "deadlines_accepted"));
+    assert!(of(0, "deadlines_kept").as_u64() > of(1, "deadlines_kept").as_u64());
 }
 
 #[test]

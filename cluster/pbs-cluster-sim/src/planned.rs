@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pbs_cluster_planner::optimise::Improving;
-use pbs_cluster_planner::{Machine, Planner, RequestId, Rules, State, When};
+use pbs_cluster_planner::{Machine, Planner, Request, RequestId, Rules, State, When};
 use pbs_site::Promise;
 
 use crate::requests::Requests;
@@ -99,6 +99,24 @@ impl Planned {
         self
     }
 
+    /// Seeks a plan in which a request is over by its deadline, though it has no place in time beside
+    /// the others as they stand: the better plan has it, or the request is declined.
+    fn make_room(&mut self, now_s: u64, request: &Request) -> Option<RequestId> {
+        let When::Deadline { end_s, .. } = request.when else {
+            return None;
+        };
+        self.improving?;
+        let late = Request { when: When::Agreement { end_s }, ..request.clone() };
+        let id = self.planner.submit(now_s, &late).ok()?;
+        self.improve(now_s);
+        let is_in_time = self.planner.violation_s(id).is_none();
+        if is_in_time && self.planner.alter(now_s, id, request).is_ok() {
+            return Some(id);
+        }
+        self.planner.remove(now_s, id);
+        None
+    }
+
     /// Returns the jobs that no plan can satisfy, by their index in the trace.
     pub fn declined(&self) -> &[usize] {
         &self.declined
@@ -129,15 +147,16 @@ impl Policy for Planned {
             request.when = When::Deadline { end_s, late: false };
         }
         request.promise = self.promise;
-        match self.planner.submit(now_s, &request) {
-            Ok(id) => {
+        let planned = self.planner.submit(now_s, &request).ok();
+        match planned.or_else(|| self.make_room(now_s, &request)) {
+            Some(id) => {
                 self.jobs.insert(id, job);
                 if let Some(State::Planned { start_s }) = self.planner.state(id) {
                     self.told_s.insert(id, start_s);
                 }
                 self.requests.insert(job, id);
             }
-            Err(_) => self.declined.push(job),
+            None => self.declined.push(job),
         }
     }
 

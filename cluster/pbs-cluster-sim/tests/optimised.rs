@@ -149,13 +149,27 @@ fn accepted_deadlines_are_kept_and_more_than_under_easy() {
     }
 }
 
-fn planned(nodes: &[u64], promise: pbs_site::Promise) -> Planned {
+fn machine(nodes: &[u64]) -> Arc<Machine> {
     let names = (1..).map(|number| format!("[[nodes]]\nname='n{number}'\n"));
     let nodes = names.zip(nodes).map(|(name, cores)| format!("{name}has='ncpus={cores}'\n"));
     let site = Site::from_toml(&nodes.collect::<String>()).unwrap();
-    let machine = Arc::new(Machine::of_site(&site));
+    Arc::new(Machine::of_site(&site))
+}
+
+fn planned(nodes: &[u64], promise: pbs_site::Promise) -> Planned {
     let improving = Improving { objective: Objective::default(), budget: BUDGET, seed: 1 };
-    Planned::new(machine, Rules::default(), usize::MAX).improved(improving, promise)
+    Planned::new(machine(nodes), Rules::default(), usize::MAX).improved(improving, promise)
+}
+
+/// The planner, which declines jobs with deadlines that it can't keep; optimised or not.
+fn keeping_deadlines(nodes: &[u64], is_optimised: bool) -> Planned {
+    let planned = Planned::new(machine(nodes), Rules::default(), 10).keeping_deadlines();
+    if !is_optimised {
+        return planned;
+    }
+    let objective = Objective { missed_deadline: 864_000.0, ..Objective::default() };
+    let budget = Budget { orders: 20, placements: 500 };
+    planned.improved(Improving { objective, budget, seed: 1 }, pbs_site::Promise::Deadline)
 }
 
 #[test]
@@ -193,4 +207,34 @@ fn the_shortest_job_overtakes_first() {
     };
     assert_eq!(starts(&mut Easy::new(4)), [0, 100, 2, 62, 150]);
     assert_eq!(starts(&mut SjfEasy::new(4, Expect::Limit)), [0, 100, 22, 2, 150]);
+}
+
+/// On nodes, a job with a deadline finds room among jobs that may wait, where the plan as it stands
+/// has none. Accepted deadlines are kept.
+#[test]
+fn deadlines_on_nodes_are_kept_by_better_plans() {
+    let job = |requested_s, cores, deadline_s| TraceJob {
+        deadline_s,
+        ..TraceJob::new(0, requested_s, requested_s, cores)
+    };
+    let jobs = [job(10, 8, None), job(1_000, 8, None), job(1_000, 4, None), job(20, 8, Some(100))];
+    let ran = [true, false].map(|is_optimised| {
+        let mut policy = keeping_deadlines(&[4, 4], is_optimised);
+        let outcomes = replay(&jobs, &mut policy, |_| ()).unwrap();
+        assert_eq!(check(&jobs, &outcomes, 8), Ok(()));
+        (policy.declined().len(), outcomes[3].start_s)
+    });
+    assert_eq!(ran, [(0, Some(10)), (1, None)]);
+
+    let jobs = overloaded(200, 1);
+    let jobs = &jobs[..160];
+    let kept = [true, false].map(|is_optimised| {
+        let mut policy = keeping_deadlines(&[64; 4], is_optimised);
+        let outcomes = replay(jobs, &mut policy, |_| ()).unwrap();
+        let metrics = Metrics::of(jobs, &outcomes, 256);
+        assert_eq!(metrics.deadlines_kept, metrics.deadlines_accepted);
+        metrics.deadlines_kept
+    });
+    println!("deadlines kept: {}, and {} without a search", kept[0], kept[1]);
+    assert!(kept[0] > kept[1], "{kept:?}");
 }

@@ -26,8 +26,8 @@ pub(super) struct OptimiserOptions {
     #[arg(long, value_name = "S", default_value_t = Objective::default().fairness)]
     fairness_cost: f64,
 
-    /// Cost of a missed deadline, in seconds of waiting, for optimised-deadline and
-    /// planned-optimised
+    /// Cost of a missed deadline, in seconds of waiting, for optimised-deadline and all
+    /// planned-optimised policies
     #[arg(long, value_name = "S", default_value_t = DEADLINE_COST_S)]
     deadline_cost: f64,
 

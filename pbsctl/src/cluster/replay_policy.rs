@@ -81,6 +81,9 @@ pub(super) enum PolicyName {
     PlannedOptimised,
     /// Plans as of planned-optimised; no request starts later than its first plan promised
     PlannedOptimisedStart,
+    /// Plans as of planned-optimised; each job with a deadline is declined on arrival, or ends in
+    /// time
+    PlannedOptimisedDeadline,
 }
 
 /// Clusters on which queues run.
@@ -99,7 +102,8 @@ impl PolicyOptions {
             PolicyName::Planned
             | PolicyName::PlannedDeadlines
             | PolicyName::PlannedOptimised
-            | PolicyName::PlannedOptimisedStart => false,
+            | PolicyName::PlannedOptimisedStart
+            | PolicyName::PlannedOptimisedDeadline => false,
             PolicyName::Conservative
             | PolicyName::EasyPlusPlus
             | PolicyName::Optimised
@@ -167,7 +171,8 @@ impl PolicyOptions {
             PolicyName::Planned
             | PolicyName::PlannedDeadlines
             | PolicyName::PlannedOptimised
-            | PolicyName::PlannedOptimisedStart => {
+            | PolicyName::PlannedOptimisedStart
+            | PolicyName::PlannedOptimisedDeadline => {
                 let machine = on.machine.clone();
                 let planned = Planned::with_policy(machine, rules, of_site, self.backfills);
                 let improving = self.optimiser.improving();
@@ -178,6 +183,10 @@ impl PolicyOptions {
                     }
                     PolicyName::PlannedOptimisedStart => {
                         planned.improved(improving, pbs_site::Promise::Start)
+                    }
+                    PolicyName::PlannedOptimisedDeadline => {
+                        let promised = planned.keeping_deadlines();
+                        promised.improved(improving, pbs_site::Promise::Deadline)
                     }
                     _ => planned,
                 });
