@@ -99,8 +99,8 @@ impl Planned {
         self
     }
 
-    /// Seeks a plan in which a request is over by its deadline, though it has no place in time beside
-    /// the others as they stand: the better plan has it, or the request is declined.
+    /// Seeks a plan in which a request is over by its deadline, though it has no place in time
+    /// beside the others as they stand: the better plan has it, or the request is declined.
     fn make_room(&mut self, now_s: u64, request: &Request) -> Option<RequestId> {
         let When::Deadline { end_s, .. } = request.when else {
             return None;

@@ -51,6 +51,9 @@ pub(super) struct Called {
     zone: TimeZone,
 }
 
+/// Answer of a service, or the reason for which there is none.
+type Answered<T> = Result<T, pbs_cluster_api::Failure>;
+
 /// Causes that keep a request from an earlier start, with the request.
 pub(super) type Reasons = (Row, Vec<Cause>);
 
@@ -276,7 +279,7 @@ impl Reached<'_> {
         &mut self,
         ids: &[u64],
         in_file: impl Fn(&mut Cluster, &Caller, u64) -> Result<(), Error>,
-        by_call: impl FnOnce(&mut Client) -> Result<Vec<Row>, pbs_cluster_api::Failure>,
+        by_call: impl FnOnce(&mut Client) -> Answered<Vec<Row>>,
     ) -> Result<Vec<Row>, Failure> {
         match self {
             Self::File(cluster, options) => {
@@ -391,7 +394,7 @@ impl Reached<'_> {
         &mut self,
         names: &[String],
         in_file: impl Fn(&mut Cluster, &Caller, &str) -> Result<Replanned, Error>,
-        by_call: impl FnOnce(&mut Client, &[&str]) -> Result<NodesChanged, pbs_cluster_api::Failure>,
+        by_call: impl FnOnce(&mut Client, &[&str]) -> Answered<NodesChanged>,
     ) -> Result<NodesNow, Failure> {
         match self {
             Self::File(cluster, options) => {

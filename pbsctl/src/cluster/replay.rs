@@ -286,8 +286,8 @@ fn orphans_remark(jobs: &[TraceJob], fits: &[bool]) -> Option<String> {
     (orphans > 0).then(|| {
         let jobs = counted(orphans as u64, "job follows", "jobs follow");
         format!(
-            "{jobs} others that are too large for the cluster, at the times of the trace; to replay \
-             all, describe a larger cluster with --site or --cores"
+            "{jobs} others that are too large for the cluster, at the times of the trace; to \
+             replay all, describe a larger cluster with --site or --cores"
         )
     })
 }

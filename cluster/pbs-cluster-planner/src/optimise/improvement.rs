@@ -83,8 +83,8 @@ impl Copied {
     }
 }
 
-/// A request can hold hundreds of nodes. Therefore a call changes the place of one request only, and
-/// no plan is stored beside the copy: at the end, the copy has the best one.
+/// A request can hold hundreds of nodes. Therefore a call changes the place of one request only,
+/// and no plan is stored beside the copy: at the end, the copy has the best one.
 impl Board for Copied {
     const ENDS_WITH_BEST: bool = true;
 
