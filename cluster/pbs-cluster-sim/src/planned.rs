@@ -147,6 +147,7 @@ impl Policy for Planned {
             request.when = When::Deadline { end_s, late: false };
         }
         request.promise = self.promise;
+        // A declined job has no reason in a replay.
         let planned = self.planner.submit(now_s, &request).ok();
         match planned.or_else(|| self.make_room(now_s, &request)) {
             Some(id) => {
