@@ -116,6 +116,14 @@ impl Replay {
             .map_or(Vec::new(), std::mem::take)
     }
 
+    /// Continues from a node that was restored from a snapshot.  The next input is the first one
+    /// after the snapshot.
+    pub fn resume(&mut self, mut node: Node<StdMemory>) {
+        self.outside.inputs.clear();
+        node.tap_mut().0 = Some(Vec::new());
+        self.node = Some(node);
+    }
+
     /// Notes that some inputs are missing: the following ones can't be replayed until a plan begins
     /// that takes over from none.
     pub fn forget(&mut self) {

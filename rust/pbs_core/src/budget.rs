@@ -35,3 +35,8 @@ impl Budget {
         self.left_ns = self.left_ns.saturating_sub(ns);
     }
 }
+
+saved!([super] Budget {
+    left_ns,
+    until_ns,
+});

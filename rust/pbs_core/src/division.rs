@@ -41,3 +41,41 @@ impl Division {
         }
     }
 }
+
+#[cfg(any(test, feature = "std"))]
+impl super::words::Saved for Division {
+    fn save(&self, to: &mut impl FnMut(u64)) {
+        match *self {
+            Division::Turns => to(0),
+            Division::Pieces {
+                until_plan_ns,
+                last_ns,
+            } => {
+                to(1);
+                to(until_plan_ns);
+                to(last_ns);
+            }
+            Division::Whole(p) => {
+                to(2);
+                to(p.into());
+            }
+            Division::Admitted => to(3),
+            Division::Nobody => to(4),
+        }
+    }
+
+    fn load(from: &mut super::words::Words<'_>) -> Result<Division, super::words::SnapshotError> {
+        use super::words::Saved;
+        match u64::load(from)? {
+            0 => Ok(Division::Turns),
+            1 => Ok(Division::Pieces {
+                until_plan_ns: Saved::load(from)?,
+                last_ns: Saved::load(from)?,
+            }),
+            2 => Saved::load(from).map(Division::Whole),
+            3 => Ok(Division::Admitted),
+            4 => Ok(Division::Nobody),
+            _ => Err(from.refusal()),
+        }
+    }
+}

@@ -302,6 +302,14 @@ impl Counts {
         self.by_kind.get(kind as usize).copied().unwrap_or(0)
     }
 
+    /// Sets the number of events of `kind`.
+    #[cfg(any(test, feature = "std"))]
+    pub(super) fn set(&mut self, kind: EventKind, count: u64) {
+        if let Some(place) = self.by_kind.get_mut(kind as usize) {
+            *place = count;
+        }
+    }
+
     /// Counts one more of `kind`.
     pub fn count(&mut self, kind: EventKind) {
         if let Some(count) = self.by_kind.get_mut(kind as usize) {
@@ -309,3 +317,15 @@ impl Counts {
         }
     }
 }
+
+saved!([super] Ended {
+    before_task,
+    is_last,
+});
+saved_choice!([super] Grant {
+    Slot,
+    IdleSlot,
+    BlockedSlot,
+    AfterPlan,
+    None,
+});

@@ -129,3 +129,24 @@ impl GrantReports {
         self.last = Some(last);
     }
 }
+
+saved!([super] CurrentGrant {
+    process,
+    reason,
+    turn,
+});
+saved!([super] ReportedGrant {
+    process,
+    slot,
+    reason,
+});
+saved!([super] PendingGrant {
+    grant,
+    since_ns,
+    retired_insns,
+    node_lateness_insns,
+});
+saved!([super] GrantReports {
+    last,
+    pending,
+});

@@ -160,3 +160,23 @@ impl<M: Memory> Heap<M> {
         }
     }
 }
+
+#[cfg(any(test, feature = "std"))]
+impl<M: Memory> Heap<M> {
+    /// Puts processes where their places are.  Returns whether the places follow each other, each
+    /// once.
+    pub(super) fn place_all(&mut self, members: impl Iterator<Item = (u32, u32)>) -> bool {
+        self.entries.fill(NOT_QUEUED);
+        self.len = 0;
+        for (p, place) in members {
+            match self.entries.get_mut(place as usize) {
+                Some(entry) if *entry == NOT_QUEUED => *entry = p,
+                _ => return false,
+            }
+            self.len += 1;
+        }
+        self.entries
+            .get(..self.len)
+            .is_some_and(|placed| !placed.contains(&NOT_QUEUED))
+    }
+}

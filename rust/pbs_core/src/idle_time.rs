@@ -64,3 +64,8 @@ impl IdleTime {
         }
     }
 }
+
+saved!([super] IdleTime {
+    insns,
+    waits_since_ns,
+});

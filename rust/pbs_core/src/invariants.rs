@@ -61,13 +61,11 @@ impl<M: Memory> Node<M> {
                 runs.map(|run| format!("{run:?}")).collect::<Vec<_>>(),
                 format!("{:?}", (&node.policy, node.rates.cpu(), &node.status)),
                 // The number of changes of the sums on the way does not matter.
-                format!(
-                    "{:?}",
-                    node.processes.sums().at_progress_of(other.processes.sums())
-                ),
+                format!("{:?}", node.processes.sums().at_progress(1)),
                 format!("{:?}", node.processes.idle()),
                 format!("{:?}", (node.processes.live(), node.processes.unfinished())),
                 format!("{:?}", (&node.windows, &node.budget, &node.slot)),
+                format!("{:?}", (&node.lengths, &node.responses)),
                 format!("{:?}", (&node.grant, &node.grant_reports, &node.standing)),
                 format!("{:?}", (node.signals.still(progress), &node.counts)),
                 (0..node.processes.len() as u32)
@@ -109,7 +107,7 @@ impl<M: Memory> Node<M> {
         self.check_lists();
         assert_eq!(
             *self.processes.sums(),
-            sums.at_progress_of(self.processes.sums())
+            sums.at_progress(self.processes.sums().progress())
         );
         assert_eq!(self.processes.live(), live);
         assert_eq!(self.processes.unfinished(), unfinished);

@@ -60,3 +60,25 @@ impl LengthChanges {
         }
     }
 }
+
+#[cfg(any(test, feature = "std"))]
+impl super::words::Saved for Lengths {
+    fn save(&self, to: &mut impl FnMut(u64)) {
+        to(match self {
+            Lengths::New => 0,
+            Lengths::Kept => 1,
+            Lengths::Changed { failed: false } => 2,
+            Lengths::Changed { failed: true } => 3,
+        });
+    }
+
+    fn load(from: &mut super::words::Words<'_>) -> Result<Lengths, super::words::SnapshotError> {
+        match <u64 as super::words::Saved>::load(from)? {
+            0 => Ok(Lengths::New),
+            1 => Ok(Lengths::Kept),
+            2 => Ok(Lengths::Changed { failed: false }),
+            3 => Ok(Lengths::Changed { failed: true }),
+            _ => Err(from.refusal()),
+        }
+    }
+}

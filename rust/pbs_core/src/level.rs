@@ -117,3 +117,15 @@ impl Reported {
         self.preemptions = Level::NOTHING;
     }
 }
+
+saved!([super] Level {
+    percent,
+    failure_seq,
+    info,
+});
+saved!([super] Reported {
+    task,
+    preemptions,
+    process,
+    memory,
+});

@@ -15,6 +15,9 @@
 //! The terms are those of Leppert, "Design and Implementation of a Prediction Failure Handling
 //! Component for a Plan-Based Scheduler" (2021), cited by section.
 
+#[macro_use]
+mod saved;
+
 mod approach;
 mod budget;
 mod calls;
@@ -66,6 +69,8 @@ mod run;
 mod signals;
 mod slot;
 mod slots;
+#[cfg(any(test, feature = "std"))]
+mod snapshot;
 mod standing;
 mod sums;
 mod take_over;
@@ -74,6 +79,8 @@ mod turns;
 mod wait_lists;
 mod windows;
 pub mod wire;
+#[cfg(any(test, feature = "std"))]
+mod words;
 
 pub use circle::Circle;
 pub use config::{Config, Dispatch, IdlePolicy, PreemptionWay, StressCause, T1State, Threshold};
@@ -94,3 +101,5 @@ pub use run::Presence;
 pub use signals::NodeThresholds;
 pub use take_over::TakeOver;
 pub use thresholds::Progress;
+#[cfg(any(test, feature = "std"))]
+pub use words::SnapshotError;

@@ -72,3 +72,12 @@ impl CachedCheck {
         }
     }
 }
+
+saved!([super] NextCheck {
+    at_insns,
+    at_ns,
+});
+saved!([super] CachedCheck {
+    progress,
+    next,
+});

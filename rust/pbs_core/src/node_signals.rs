@@ -51,3 +51,11 @@ impl NodeSignals {
         }
     }
 }
+
+saved!([super] NodeSignals {
+    check,
+    late,
+    early,
+    memory,
+    elsewhere_bytes,
+});

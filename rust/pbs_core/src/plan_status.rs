@@ -66,3 +66,11 @@ impl PlanStatus {
         self.ended = true;
     }
 }
+
+saved!([super] PlanStatus {
+    id,
+    installed_ns,
+    stressed_ns,
+    dealt_seq,
+    ended,
+});

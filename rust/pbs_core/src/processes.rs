@@ -10,6 +10,8 @@ use super::plan::Plan;
 use super::rate::Rate;
 use super::run::{Presence, Run};
 use super::sums::{Share, Sums};
+#[cfg(any(test, feature = "std"))]
+use super::words::{Saved, SnapshotError, Words};
 
 /// The processes of a node, by their index in the plan.
 pub(super) struct Processes<M: Memory> {
@@ -292,4 +294,30 @@ fn recount(count: u32, before: bool, after: bool) -> u32 {
     count
         .saturating_add(after.into())
         .saturating_sub(before.into())
+}
+
+#[cfg(any(test, feature = "std"))]
+impl<M: Memory> Processes<M> {
+    /// Saves what is neither about one process nor a sum.
+    pub(super) fn save_derived(&self, to: &mut impl FnMut(u64)) {
+        self.sums.progress().save(to);
+        self.idle.save(to);
+    }
+
+    pub(super) fn load_derived(&mut self, from: &mut Words<'_>) -> Result<(), SnapshotError> {
+        self.sums = Sums::ZERO.at_progress(Saved::load(from)?);
+        self.idle = Saved::load(from)?;
+        Ok(())
+    }
+
+    /// Computes the sums and counts of all processes.
+    pub(super) fn derive(&mut self) {
+        let mut sums = Sums::ZERO;
+        let runs = self.runs.iter();
+        runs.for_each(|run| sums.replace(&Share::NONE, &Share::of(run)));
+        self.sums = sums.at_progress(self.sums.progress());
+        let count = |is: fn(&Run) -> bool| self.runs.iter().filter(|run| is(run)).count() as u32;
+        self.live = count(Run::is_live);
+        self.unfinished = count(|run| !run.done);
+    }
 }

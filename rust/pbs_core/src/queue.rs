@@ -135,3 +135,23 @@ impl<M: Memory> Queue<M> {
         before(runs, self.policy, a, b)
     }
 }
+
+#[cfg(any(test, feature = "std"))]
+impl<M: Memory> Queue<M> {
+    /// Number of candidates that entered so far.
+    pub(super) fn tickets(&self) -> u64 {
+        self.tickets
+    }
+
+    pub(super) fn set_tickets(&mut self, tickets: u64) {
+        self.tickets = tickets;
+    }
+
+    /// Puts the candidates where they say that they are.  Returns whether their places follow each
+    /// other.
+    pub(super) fn derive(&mut self, runs: &[Run]) -> bool {
+        let places = (0..).zip(runs).map(|(p, run)| (p, run.queued));
+        self.heap
+            .place_all(places.filter(|(_, place)| *place != NOT_QUEUED))
+    }
+}

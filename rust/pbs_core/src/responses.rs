@@ -117,3 +117,18 @@ impl<M: Memory> Node<M> {
         }
     }
 }
+
+saved!([super] Average {
+    values,
+    mean_ns,
+});
+saved!([super] Signal {
+    seq,
+    time_ns,
+});
+saved!([super] Responses {
+    first,
+    last,
+    response,
+    interval,
+});

@@ -376,3 +376,54 @@ impl Candidate for Run {
         self.preemptions
     }
 }
+
+saved!([super] Run {
+    presence,
+    done,
+    begun,
+    task_begun,
+    in_net,
+    held,
+    suspended,
+    reported_wait,
+    sampled,
+    copied,
+    noted,
+    lengths,
+    position,
+    task,
+    own_slot,
+    queued,
+    died_in,
+    gate,
+    edge,
+    waits_at,
+    next_waiting,
+    round,
+    ticket,
+    owed_ns,
+    planned_insns,
+    retired_insns,
+    account,
+    rest_insns,
+    buffer_insns,
+    deadline_insns,
+    preemptions,
+    reported,
+    check,
+    peak,
+    process_peak,
+});
+saved!([super] Account {
+    lateness_insns,
+    planned_insns,
+});
+saved!([super] Peak {
+    vm_bytes,
+    rss_bytes,
+});
+saved_choice!([super] Presence {
+    Absent,
+    Blocked,
+    Ready,
+});

@@ -360,6 +360,26 @@ impl CurrentSlot {
     }
 }
 
+saved!([super] CurrentSlot {
+    number,
+    begun,
+    owner,
+    position,
+    count_insns,
+    t1_insns,
+    spared_insns,
+    kernel_ns,
+    kernel_insns,
+    given_back_ns,
+    away_since_ns,
+    away_ns,
+    division,
+    end_plan_ns,
+    ceiling_ns,
+    absence_reported,
+    whole_slots,
+});
+
 #[cfg(test)]
 impl CurrentSlot {
     /// Puts the slot beyond every plan.

@@ -147,3 +147,19 @@ impl StandingDecision {
         };
     }
 }
+
+saved!([super] StandingDecision {
+    since_ns,
+    clock,
+    until_ns,
+    left_insns,
+    unallocated,
+    unfinished,
+    stands,
+    stale,
+    next_check,
+});
+saved!([super] Clock {
+    change_ns,
+    unallocated,
+});

@@ -60,13 +60,10 @@ impl Sums {
         u64::try_from(self.memory_bytes).unwrap_or(u64::MAX)
     }
 
-    /// Returns the sums with the progress of `other`, to compare the sums alone.
-    #[cfg(test)]
-    pub(super) fn at_progress_of(self, other: &Sums) -> Sums {
-        Sums {
-            progress: other.progress,
-            ..self
-        }
+    /// Returns the sums at that progress.
+    #[cfg(any(test, feature = "std"))]
+    pub(super) fn at_progress(self, progress: u32) -> Sums {
+        Sums { progress, ..self }
     }
 
     /// Notes that an active process has begun a task of that length.

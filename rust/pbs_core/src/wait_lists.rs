@@ -5,6 +5,8 @@
 use super::event::Ended;
 use super::memory::{Memory, NoMemory};
 use super::plan::Plan;
+#[cfg(any(test, feature = "std"))]
+use super::words::{Saved, SnapshotError, Words};
 
 /// No process and no predecessor.
 pub(super) const NOBODY: u32 = u32::MAX;
@@ -176,6 +178,69 @@ impl<M: Memory> WaitLists<M> {
         let awaited = self.awaited.get_mut(*next as usize)?;
         awaited.elsewhere = false;
         Some(core::mem::replace(next, awaited.next_elsewhere))
+    }
+}
+
+saved!([super] Awaited {
+    ended,
+    first,
+    due,
+    next_due,
+    elsewhere,
+    next_elsewhere,
+});
+
+#[cfg(any(test, feature = "std"))]
+impl<M: Memory> WaitLists<M> {
+    /// Saves the lists as a whole.
+    pub(super) fn save_whole(&self, to: &mut impl FnMut(u64)) {
+        self.due.save(to);
+        self.elsewhere.save(to);
+        self.unseen.save(to);
+        self.pending.save(to);
+        self.forlorn.save(to);
+    }
+
+    pub(super) fn load_whole(&mut self, from: &mut Words<'_>) -> Result<(), SnapshotError> {
+        self.due = Saved::load(from)?;
+        self.elsewhere = Saved::load(from)?;
+        self.unseen = Saved::load(from)?;
+        self.pending = Saved::load(from)?;
+        self.forlorn = Saved::load(from)?;
+        Ok(())
+    }
+
+    /// Saves the awaited predecessors.
+    pub(super) fn save_awaited(&self, to: &mut impl FnMut(u64)) {
+        self.awaited.iter().for_each(|awaited| awaited.save(to));
+    }
+
+    pub(super) fn load_awaited(&mut self, from: &mut Words<'_>) -> Result<(), SnapshotError> {
+        for awaited in self.awaited.iter_mut() {
+            *awaited = Saved::load(from)?;
+        }
+        Ok(())
+    }
+
+    /// Whether both lists of predecessors end, and no more than `processes` processes were checked.
+    pub(super) fn are_sound(&self, processes: usize) -> bool {
+        self.ends(self.due, |awaited| awaited.next_due)
+            && self.ends(self.elsewhere, |awaited| awaited.next_elsewhere)
+            && self.unseen as usize <= processes
+    }
+
+    fn ends(&self, first: u32, after: impl Fn(&Awaited) -> u32) -> bool {
+        let mut next = first;
+        for _ in 0..=self.awaited.len() {
+            if next == NOBODY {
+                return true;
+            }
+            match self.awaited.get(next as usize) {
+                Some(awaited) => next = after(awaited),
+                None => return false,
+            }
+        }
+        false
     }
 }
 

@@ -144,3 +144,22 @@ fn lengths_ns(config: &Config) -> (u64, u64) {
     let unallocated_ns = config.window_unallocated_ns.min(period_ns - 1);
     (period_ns, period_ns - unallocated_ns)
 }
+
+saved!([super] Windows {
+    period_ns,
+    execution_ns,
+    start_ns,
+    plan_start_ns,
+    number,
+    next_ns,
+});
+
+#[cfg(any(test, feature = "std"))]
+impl Windows {
+    /// Whether each period has execution time, and no more than it lasts.
+    pub(super) fn is_sound(&self) -> bool {
+        let is_sound =
+            |(period_ns, execution_ns): (u64, u64)| (1..=period_ns).contains(&execution_ns);
+        is_sound((self.period_ns, self.execution_ns)) && self.next_ns.is_none_or(is_sound)
+    }
+}

@@ -11,7 +11,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::wire::{IDLE, MAX_BUFFER_INSNS, NO_DEADLINE};
-use crate::{Config, Dispatch, Ended, EventKind, IdlePolicy, Node, Presence, Rate, StdMemory};
+use crate::{
+    Config, Dispatch, Ended, EventKind, IdlePolicy, Node, Plan, Presence, Rate, StdMemory,
+};
 
 use super::random::{any_config, cases};
 use super::scene::Log;
@@ -132,6 +134,11 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
 }
 
 pub(super) fn node(part: &Part, now_ns: u64) -> Node<StdMemory> {
+    let rate = Rate::new(1_000_000);
+    Node::new(plan(part), part.config, rate, 1, now_ns).unwrap()
+}
+
+pub(super) fn plan(part: &Part) -> Plan<StdMemory> {
     let mut cpu = Cpu::numbered(0, &part.slots);
     for (id, buffer_insns) in &mut cpu.processes {
         *buffer_insns = part.buffers_insns[*id as usize];
@@ -149,12 +156,10 @@ pub(super) fn node(part: &Part, now_ns: u64) -> Node<StdMemory> {
     cpu.edges.dedup();
     let tasks = (0..ELSEWHERE * TASKS_ELSEWHERE).map(|n| (FIRST_ELSEWHERE + n % ELSEWHERE, 1));
     let other = Cpu::numbered(1, &tasks.collect::<Vec<_>>());
-    let plan = text::read(&text::write(1, None, &[cpu, other]))
+    text::read(&text::write(1, None, &[cpu, other]))
         .unwrap()
         .remove(0)
-        .1;
-    let rate = Rate::new(1_000_000);
-    Node::new(plan, part.config, rate, 1, now_ns).unwrap()
+        .1
 }
 
 impl Step {

@@ -44,6 +44,7 @@ mod responses;
 mod scenarios;
 mod scene;
 mod signals;
+mod snapshot;
 mod stress;
 mod swap;
 mod text;

@@ -21,7 +21,7 @@ use super::swap::tasks;
 
 /// An input of a node, including those beside [`Step`].
 #[derive(Clone, Debug)]
-enum Told {
+pub(super) enum Told {
     Step(Step),
     Decide,
     Owe(u32, u64),
@@ -38,7 +38,7 @@ enum Told {
     Anew(Box<Part>),
 }
 
-fn told() -> impl Strategy<Value = Told> {
+pub(super) fn told() -> impl Strategy<Value = Told> {
     let p = || 0..6u32;
     let ns = || prop_oneof![0..10_000u64, any::<u64>()];
     prop_oneof![
@@ -62,15 +62,15 @@ fn told() -> impl Strategy<Value = Told> {
 }
 
 /// A node that is recorded, with the plans that it had.
-struct Recorded {
-    node: Node<StdMemory>,
-    log: Log,
+pub(super) struct Recorded {
+    pub(super) node: Node<StdMemory>,
+    pub(super) log: Log,
     now_ns: u64,
-    plans: Vec<(Part, u64)>,
+    pub(super) plans: Vec<(Part, u64)>,
 }
 
 impl Recorded {
-    fn new(part: &Part) -> Recorded {
+    pub(super) fn new(part: &Part) -> Recorded {
         let mut node = node(part, 0);
         node.begin(None, 0, 0);
         node.begin_record(Notes(Some(Vec::new())), 0, false);
@@ -92,7 +92,7 @@ impl Recorded {
         self.node = new;
     }
 
-    fn tell(&mut self, told: Told) {
+    pub(super) fn tell(&mut self, told: Told) {
         let (node, now_ns) = (&mut self.node, self.now_ns);
         match told {
             Told::Step(Step::Swap(part, dealt_seq)) => {
@@ -133,7 +133,7 @@ impl Recorded {
         }
     }
 
-    fn inputs(&mut self) -> Vec<Input> {
+    pub(super) fn inputs(&mut self) -> Vec<Input> {
         self.node.tap_mut().0.take().unwrap()
     }
 }
@@ -154,7 +154,7 @@ fn replay(
     Ok((replay, skipped))
 }
 
-fn begun(plans: &[(Part, u64)], number: u64) -> Option<Begun> {
+pub(super) fn begun(plans: &[(Part, u64)], number: u64) -> Option<Begun> {
     let (part, dealt_seq) = plans.get(usize::try_from(number).ok()?)?;
     Some(Begun {
         node: node(part, 0),

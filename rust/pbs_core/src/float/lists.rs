@@ -5,6 +5,8 @@
 use super::super::heap::{Heap, Members, NOT_QUEUED};
 use super::super::memory::{Memory, NoMemory};
 use super::super::run::Run;
+#[cfg(any(test, feature = "std"))]
+use super::super::words::{Saved, SnapshotError, Words};
 use super::place::{List, Place};
 
 /// The places of the processes of a node whose slots float, and the lists in which the
@@ -172,5 +174,41 @@ impl<M: Memory> Floating<M> {
             .checked_sub(1)
             .and_then(|at| heap.at(at / 2));
         heap.at(queued as usize) == Some(p) && !above.is_some_and(|above| self.before(p, above))
+    }
+}
+
+#[cfg(any(test, feature = "std"))]
+impl<M: Memory> Floating<M> {
+    /// Saves what is not about one process.
+    pub(in super::super) fn save_whole(&self, to: &mut impl FnMut(u64)) {
+        self.front.save(to);
+        self.moved.save(to);
+        self.waits_until_ns.save(to);
+        self.waits_for.save(to);
+    }
+
+    pub(in super::super) fn load_whole(
+        &mut self,
+        from: &mut Words<'_>,
+    ) -> Result<(), SnapshotError> {
+        self.front = Saved::load(from)?;
+        self.moved = Saved::load(from)?;
+        self.waits_until_ns = Saved::load(from)?;
+        self.waits_for = Saved::load(from)?;
+        Ok(())
+    }
+
+    /// Puts the processes into their lists, where they say that they are.  Returns whether the
+    /// places in each list follow each other.
+    pub(in super::super) fn derive(&mut self, runs: &[Run]) -> bool {
+        let places = &self.places;
+        let members = |list: List| {
+            let all = (0..).zip(runs.iter().zip(places.iter()));
+            let members = all.filter(move |(_, (_, place))| place.list == list);
+            members.map(|(p, (run, _))| (p, run.queued))
+        };
+        let mut placed = members(List::None).all(|(_, queued)| queued == NOT_QUEUED);
+        placed &= self.ready.place_all(members(List::Ready));
+        placed & self.missing.place_all(members(List::Missing))
     }
 }

@@ -92,3 +92,32 @@ impl Place {
         }
     }
 }
+
+saved!([super::super] Place {
+    level,
+    key,
+    number,
+    list,
+    came,
+    fresh,
+    shown,
+    begun,
+    slot,
+    left_ns,
+});
+saved_choice!([super::super] Level {
+    Timely,
+    Hopeless,
+    Free,
+    Background,
+});
+saved_choice!([super::super] List {
+    None,
+    Ready,
+    Missing,
+});
+saved_choice!([super::super] Came {
+    NotYet,
+    Absent,
+    Held,
+});

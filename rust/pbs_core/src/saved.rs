@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Macros that save types as words, for snapshots of a node.
+
+/// Saves a structure field by field.  The brackets have the path to this folder.
+macro_rules! saved {
+    ([$($up:tt)+] $type:ident { $($field:ident),* $(,)? }) => {
+        #[cfg(any(test, feature = "std"))]
+        impl $($up)+::words::Saved for $type {
+            fn save(&self, to: &mut impl FnMut(u64)) {
+                // A field that is not in the list does not compile.
+                let $type { $($field),* } = self;
+                $($field.save(to);)*
+            }
+
+            fn load(
+                from: &mut $($up)+::words::Words<'_>,
+            ) -> Result<$type, $($up)+::words::SnapshotError> {
+                use $($up)+::words::Saved;
+                Ok($type { $($field: Saved::load(from)?),* })
+            }
+        }
+    };
+}
+
+/// Saves a choice without fields by its place in the list.
+macro_rules! saved_choice {
+    ([$($up:tt)+] $type:ident { $($choice:ident),* $(,)? }) => {
+        #[cfg(any(test, feature = "std"))]
+        impl $($up)+::words::Saved for $type {
+            fn save(&self, to: &mut impl FnMut(u64)) {
+                // A choice that is not in the list does not compile.
+                match self {
+                    $($type::$choice => {})*
+                }
+                let all = [$($type::$choice),*];
+                let place = all.iter().position(|choice| choice == self);
+                to(place.unwrap_or(all.len()) as u64);
+            }
+
+            fn load(
+                from: &mut $($up)+::words::Words<'_>,
+            ) -> Result<$type, $($up)+::words::SnapshotError> {
+                let all = [$($type::$choice),*];
+                let place = <u32 as $($up)+::words::Saved>::load(from)?;
+                all.get(place as usize).copied().ok_or(from.refusal())
+            }
+        }
+    };
+}
