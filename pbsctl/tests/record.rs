@@ -128,3 +128,51 @@ fn a_replay_stops_at_an_event_and_prints_the_state() {
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
 }
+
+/// The replay of a recording that begins in the middle has the last events of the whole one.
+#[test]
+fn a_recording_begins_with_a_snapshot() {
+    let plan = pbsctl(&["plan", "generate", "rogue-task", "--seed", "1"], "").stdout;
+    let file = scratch("from.inputs").to_str().unwrap().to_string();
+    let replay = |options: &[&str]| {
+        let arguments = [&["--json", "sim", "-", "--record", &file][..], options].concat();
+        let ran = pbsctl(&arguments, &plan);
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+        let ran = pbsctl(&["--json", "node", "replay", &file, "--events"], "");
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+        ran.json()
+    };
+    for scheduler in ["none", "stretch"] {
+        let whole = replay(&["--scheduler", scheduler])["events"].take();
+        let whole = whole.as_array().unwrap();
+        for from in ["1ms", "20s", "90.5s"] {
+            let json = replay(&["--scheduler", scheduler, "--record-from", from]);
+            assert_eq!(json["same"], true, "{from}");
+            assert_eq!(json["skipped"], 0, "{from}");
+            assert_eq!(json["cpus"][0]["refused_snapshots"], serde_json::json!([]));
+            let events = json["events"].as_array().unwrap();
+            assert!(whole.ends_with(events), "{from}");
+            assert!((1..whole.len()).contains(&events.len()), "{from}");
+        }
+    }
+    // The state is that at the moment, which counts from the begin of the plan.
+    replay(&["--record-from", "20s"]);
+    let held = pbsctl(&["--json", "node", "replay", &file, "--until", "30s"], "").json();
+    replay(&[]);
+    let whole = pbsctl(&["--json", "node", "replay", &file, "--until", "30s"], "").json();
+    assert_eq!(held["held"], whole["held"]);
+    assert_eq!(held["held"].as_array().unwrap().len(), 1);
+    assert!(held["inputs"].as_u64() < whole["inputs"].as_u64());
+
+    replay(&["--record-from", "20s"]);
+    let ran = pbsctl(&["node", "replay", &file, "--policy", "pieces"], "");
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("there is no beginning of a plan"), "{}", ran.stderr);
+    let ran = pbsctl(&["node", "replay", &file, "--config", "thresholds=t1"], "");
+    assert!(ran.stdout.contains(" skipped, since the recording does not have"), "{}", ran.stdout);
+    let late = ["sim", "-", "--record", &file, "--record-from", "20_000s"];
+    let ran = pbsctl(&late, &plan);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("write an earlier time"), "{}", ran.stderr);
+    assert_eq!(pbsctl(&["sim", "-", "--record-from", "1ms"], &plan).status, 2);
+}

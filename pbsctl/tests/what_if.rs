@@ -174,9 +174,7 @@ fn numbers(json: &Value, side: &str) -> BTreeMap<(String, String), u64> {
 #[test]
 fn another_policy_does_what_its_simulation_does() {
     let mut different = 0;
-    for (scenario, seed) in
-        [("rogue-task", "1"), ("rogue-task", "3"), ("all-slightly-late", "2")]
-    {
+    for (scenario, seed) in [("rogue-task", "1"), ("rogue-task", "3"), ("all-slightly-late", "2")] {
         let plan = generated(scenario, seed);
         let file = record("policy.inputs", &plan, &[]);
         for policy in ["pieces", "nobody", "least_slack"] {

@@ -73,7 +73,7 @@ impl Recording {
         for stretch in stretches {
             let part = match stretch {
                 Stretch::Inputs(part) => Some(part),
-                Stretch::Lost(_) => None,
+                Stretch::Lost(_) | Stretch::Snapshot(_) => None,
             };
             if part.is_none() || expected.is_some_and(|at| part.is_none_or(|p| p.first != at)) {
                 if found.is_some() {

@@ -12,6 +12,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use pbs_core::{wire, Config, Input};
+use pbs_sim::Snapshot;
 
 const MAGIC: [u8; 8] = *b"pbs-inpt";
 
@@ -32,6 +33,12 @@ const LOST: u32 = 3;
 const NO_PLAN: u32 = 4;
 /// The end of the recording.
 const END: u32 = 5;
+/// A snapshot of the node of a CPU before the input of a number: the number of its plan, the time,
+/// the time at which the first plan came into force (8 bytes each), the configuration, the words.
+const SNAPSHOT: u32 = 6;
+
+/// Bytes of a snapshot before its configuration.
+const SNAPSHOT_BYTES: usize = 24;
 
 /// Writes a recording.
 #[derive(Debug)]
@@ -76,6 +83,17 @@ impl<W: Write> Writer<W> {
     pub fn no_plan(&mut self, number: u64, cpu: u32) -> io::Result<()> {
         self.buffer.clear();
         self.piece(NO_PLAN, cpu, number)
+    }
+
+    /// Writes a snapshot of the node of `cpu`, as it was before the input of number `first`.
+    pub fn snapshot(&mut self, cpu: u32, first: u64, snapshot: &Snapshot) -> io::Result<()> {
+        self.buffer.clear();
+        for number in [snapshot.plan, snapshot.time_ns, snapshot.begun_ns] {
+            self.buffer.extend(number.to_le_bytes());
+        }
+        self.buffer.extend_from_slice(&wire::encode::config(&snapshot.config));
+        self.buffer.extend(snapshot.words.iter().flat_map(|word| word.to_le_bytes()));
+        self.piece(SNAPSHOT, cpu, first)
     }
 
     /// Writes inputs of `cpu`; the first one has the number `first`.
@@ -199,6 +217,8 @@ pub enum Stretch {
     Inputs(InputPart),
     /// The inputs are lost: the recorder was too slow.
     Lost(Hole),
+    /// The node before the next input.
+    Snapshot(Box<Snapshot>),
 }
 
 /// A piece of the file that is not as it was written.
@@ -321,6 +341,11 @@ impl Recording {
                     let stretches = recording.cpus.entry(cpu).or_default();
                     stretches.push(Stretch::Lost(hole));
                 }
+                SNAPSHOT => {
+                    let snapshot = snapshot_of(body).map_err(|what| broken(&what))?;
+                    let stretches = recording.cpus.entry(cpu).or_default();
+                    stretches.push(Stretch::Snapshot(Box::new(snapshot)));
+                }
                 NO_PLAN if length == 0 => recording.missing_plans.push((number, cpu)),
                 END if length == 0 => recording.complete = true,
                 _ => return Err(broken("this version has no such block")),
@@ -347,7 +372,7 @@ impl Recording {
         let stretches = self.cpus.values().flatten();
         let counts = stretches.map(|stretch| match stretch {
             Stretch::Inputs(part) => part.inputs.len() as u64,
-            Stretch::Lost(_) => 0,
+            Stretch::Lost(_) | Stretch::Snapshot(_) => 0,
         });
         counts.sum()
     }
@@ -356,7 +381,7 @@ impl Recording {
     pub fn lost(&self) -> u64 {
         let stretches = self.cpus.values().flatten();
         let counts = stretches.map(|stretch| match stretch {
-            Stretch::Inputs(_) => 0,
+            Stretch::Inputs(_) | Stretch::Snapshot(_) => 0,
             Stretch::Lost(hole) => hole.count,
         });
         counts.fold(0, u64::saturating_add)
@@ -372,5 +397,21 @@ fn plan_of(body: &[u8]) -> Result<KeptPlan, String> {
         rate_insns_per_ms: u64_at(body, 0),
         config,
         message: rest[wire::CONFIG_BYTES..].to_vec(),
+    })
+}
+
+fn snapshot_of(body: &[u8]) -> Result<Snapshot, String> {
+    let too_short = || "a snapshot here is shorter than its configuration".to_string();
+    let rest = body.get(SNAPSHOT_BYTES..).ok_or_else(too_short)?;
+    let (config, words) = rest.split_at_checked(wire::CONFIG_BYTES).ok_or_else(too_short)?;
+    if words.len() % 8 != 0 {
+        return Err("a snapshot here ends within a word".into());
+    }
+    Ok(Snapshot {
+        plan: u64_at(body, 0),
+        time_ns: u64_at(body, 8),
+        begun_ns: u64_at(body, 16),
+        config: wire::config(config).map_err(|refusal| refusal.to_string())?,
+        words: words.chunks_exact(8).map(|word| u64_at(word, 0)).collect(),
     })
 }

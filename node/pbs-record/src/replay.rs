@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use pbs_core::wire::Message;
 use pbs_core::{Begun, Event, Input, InputKind, Node, Rate, Replay, Replayed, StdMemory};
 use pbs_plan::wire::event_record;
-use pbs_sim::HeldNode;
+use pbs_sim::{HeldNode, Snapshot};
 
 use crate::file::{KeptPlan, Recording, Stretch};
 
@@ -65,6 +65,8 @@ pub struct CpuReplay {
     pub unknown_plans: BTreeSet<u64>,
     /// First difference between the replay and the recording.
     pub difference: Option<Difference>,
+    /// Reasons why the replay does not begin at a snapshot.
+    pub refused_snapshots: Vec<String>,
     /// Emitted events, if the caller wanted them.
     pub emitted: Vec<Emitted>,
     /// State after the last input; `None`: no plan is in force whose begin is known.
@@ -99,6 +101,15 @@ impl Recording {
                 Stretch::Lost(hole) => {
                     result.lost = result.lost.saturating_add(hole.count);
                     replay.forget();
+                    continue;
+                }
+                Stretch::Snapshot(snapshot) => {
+                    replay.forget();
+                    time_ns = snapshot.time_ns;
+                    match self.restore(cpu, snapshot) {
+                        Ok(node) => replay.resume(node),
+                        Err(words) => result.refused_snapshots.push(words),
+                    }
                     continue;
                 }
                 Stretch::Inputs(part) => part,
@@ -162,6 +173,19 @@ impl Recording {
     }
 }
 
+impl Recording {
+    /// The node of a CPU as it was when the snapshot was taken.
+    fn restore(&self, cpu: u32, snapshot: &Snapshot) -> Result<Node<StdMemory>, String> {
+        let number = snapshot.plan;
+        let kept = self.plans.get(&(number, cpu));
+        let kept = kept.ok_or_else(|| format!("the recording does not have plan {number}"))?;
+        let plan = plan(kept, cpu).map(|(_, plan)| plan);
+        let plan = plan.ok_or_else(|| format!("plan {number} is no plan for CPU {cpu}"))?;
+        let restored = Node::restore(plan, snapshot.config, &snapshot.words);
+        restored.map_err(|error| error.to_string())
+    }
+}
+
 /// The inputs up to a time, and whether there are others after it.  Those without a time belong to
 /// the next one that has it.
 fn up_to(inputs: &[Input], until_ns: u64) -> (&[Input], bool) {
@@ -190,15 +214,21 @@ impl CpuReplay {
 }
 
 /// The plan of one CPU before its first slot; `None`: it is no plan for that CPU.
-pub(crate) fn begin(plan: &KeptPlan, cpu: u32) -> Option<Begun> {
-    let message = Message::parse::<StdMemory>(&plan.message).ok()?;
+pub(crate) fn begin(kept: &KeptPlan, cpu: u32) -> Option<Begun> {
+    let (message, plan) = plan(kept, cpu)?;
+    let rate = Rate::new(kept.rate_insns_per_ms);
+    let node = Node::new(plan, kept.config, rate, message.plan_id(), 0);
+    Some(Begun { node: node.ok()?, dealt_seq: message.dealt_seq() })
+}
+
+/// The plan of one CPU, with the message that it is from; `None`: it is no plan for that CPU.
+fn plan(kept: &KeptPlan, cpu: u32) -> Option<(Message<'_>, pbs_core::Plan<StdMemory>)> {
+    let message = Message::parse::<StdMemory>(&kept.message).ok()?;
     let mut plans = Vec::new();
     for section in message.sections() {
         plans.push((section, pbs_core::Plan::build(&section).ok()?));
     }
     pbs_core::join(&mut plans).ok()?;
     let of_cpu = plans.into_iter().find(|(section, _)| section.cpu() == cpu);
-    let rate = Rate::new(plan.rate_insns_per_ms);
-    let node = Node::new(of_cpu?.1, plan.config, rate, message.plan_id(), 0);
-    Some(Begun { node: node.ok()?, dealt_seq: message.dealt_seq() })
+    Some((message, of_cpu?.1))
 }

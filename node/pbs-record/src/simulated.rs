@@ -22,6 +22,9 @@ pub fn write_simulated(simulation: &Simulation, to: impl Write) -> io::Result<u6
             };
             writer.plan(number, recorded.cpu, &kept)?;
         }
+        if let Some(snapshot) = &recorded.snapshot {
+            writer.snapshot(recorded.cpu, 0, snapshot)?;
+        }
         writer.inputs(recorded.cpu, 0, &recorded.inputs)?;
         inputs += recorded.inputs.len() as u64;
     }

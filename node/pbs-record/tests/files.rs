@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Recordings of simulations: replayed, damaged, cut short.
 
-use pbs_core::{Config, EventKind, Input};
+use pbs_core::{Config, EventKind, IdlePolicy, Input};
 use pbs_record::{write_simulated, ReadError, Recording, Stretch, Writer};
 use pbs_sim::{simulate, NoAnswer, Options, Stretch as Stretcher};
 use proptest::prelude::*;
@@ -117,7 +117,7 @@ fn another_instruction_is_found_where_it_was_charged() {
 fn part_input(recording: &Recording, at: usize) -> Input {
     match &recording.cpus[&0][0] {
         Stretch::Inputs(part) => part.inputs[at],
-        Stretch::Lost(_) => panic!("lost"),
+        Stretch::Lost(_) | Stretch::Snapshot(_) => panic!("no inputs"),
     }
 }
 
@@ -216,6 +216,86 @@ fn other_files_are_refused_by_name() {
     bytes[8] = 2;
     let error = Recording::read(&bytes).unwrap_err();
     assert_eq!(error, ReadError::Version(2));
+}
+
+/// A recording from that time on, under a policy of idle slots.
+fn recorded_from(from_ns: u64, policy: IdlePolicy, answers: bool) -> Vec<u8> {
+    let mut plan = pbs_plan::from_toml(PLAN).unwrap_or_else(|problems| panic!("{problems:?}"));
+    plan.config = plan.config.map(|config| Config { idle_policy: policy as u64, ..config });
+    let options = Options { record_inputs: true, record_from_ns: from_ns, ..Options::default() };
+    let simulation = if answers {
+        simulate(&plan, &options, &mut Stretcher::default())
+    } else {
+        simulate(&plan, &options, &mut NoAnswer)
+    };
+    let mut bytes = Vec::new();
+    write_simulated(&simulation.unwrap(), &mut bytes).unwrap();
+    bytes
+}
+
+/// A recording that begins in the middle is replayed from its snapshot, with the events and the
+/// last state of a recording from the beginning.
+#[test]
+fn a_recording_begins_at_any_moment() {
+    let mut in_the_middle = 0;
+    for policy in IdlePolicy::ALL {
+        for answers in [false, true] {
+            let whole = Recording::read(&recorded_from(0, policy, answers)).unwrap();
+            let whole = whole.replay(true);
+            for from_ns in (1..400_000_000).step_by(23_456_789) {
+                let what = format!("{} {answers} {from_ns}", policy.name());
+                let recording = Recording::read(&recorded_from(from_ns, policy, answers));
+                let recording = recording.unwrap();
+                for replay in recording.replay(true) {
+                    let cpu = whole.iter().find(|whole| whole.cpu == replay.cpu).unwrap();
+                    assert_eq!(replay.difference, None, "{what}");
+                    assert_eq!((replay.skipped, replay.refused_snapshots.len()), (0, 0), "{what}");
+                    assert!(cpu.emitted.ends_with(&replay.emitted), "{what}");
+                    assert_eq!(replay.held, cpu.held, "{what}");
+                    let is_part = replay.inputs > 0 && replay.emitted.len() < cpu.emitted.len();
+                    in_the_middle += u32::from(is_part);
+                }
+            }
+        }
+    }
+    assert!(in_the_middle > 200, "{in_the_middle}");
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_used_is_told() {
+    let bytes = recorded_from(50_000_000, IdlePolicy::Latest, true);
+    let whole = Recording::read(&bytes).unwrap();
+    let refused = |change: &dyn Fn(&mut Recording)| {
+        let mut recording = whole.clone();
+        change(&mut recording);
+        let replay = recording.replay(false).remove(0);
+        assert_eq!((replay.inputs, replay.difference), (0, None));
+        assert!(replay.skipped > 0);
+        replay.refused_snapshots.join(" ")
+    };
+    assert_eq!(refused(&|all| all.plans.clear()), "the recording does not have plan 0");
+    let of_snapshot = |recording: &mut Recording, change: fn(&mut Vec<u64>)| {
+        for stretch in recording.cpus.values_mut().flatten() {
+            if let Stretch::Snapshot(snapshot) = stretch {
+                change(&mut snapshot.words);
+            }
+        }
+    };
+    let changed = refused(&|all| of_snapshot(all, |words| words[7] ^= 1));
+    assert_eq!(changed, "the snapshot was changed");
+    let short = refused(&|all| of_snapshot(all, |words| words.truncate(20)));
+    assert_eq!(short, "the snapshot was changed");
+    let none = refused(&|all| of_snapshot(all, Vec::clear));
+    assert_eq!(none, "the snapshot is too long or too short");
+    // Every 3rd byte, each time another bit.
+    for at in (0..bytes.len()).step_by(3) {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1 << (at / 3 % 8);
+        if let Ok(read) = Recording::read(&bytes) {
+            assert!(read == whole || !read.damage.is_empty(), "byte {at}");
+            assert_eq!(replayed(&read), whole.inputs(), "byte {at}");
+        }
+    }
 }
 
 fn kept() -> pbs_record::KeptPlan {

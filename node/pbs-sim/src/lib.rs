@@ -65,7 +65,7 @@ pub use options::{
 };
 pub use outcome::{
     BegunPlan, Counts, CpuOutcome, MemoryOutcome, ProcessOutcome, RecordedInputs, Replan,
-    Simulation, TaskOutcome,
+    Simulation, Snapshot, TaskOutcome,
 };
 pub use scheduler::command::{question, Command};
 pub use scheduler::conversation::{plan_of_answer, Conversation, NoReply, RunAs, MAX_ANSWER_BYTES};

@@ -6,12 +6,13 @@ mod answer;
 mod beside;
 pub(crate) mod elsewhere;
 pub(crate) mod queue;
+mod record;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use pbs_core::wire::{Message, NO_TASK};
-use pbs_core::{Config, Decision, Event, EventKind, Node, Notes, Presence, Sink, StdMemory, Tap};
+use pbs_core::{Config, Decision, Event, EventKind, Node, Notes, Presence, Sink, StdMemory};
 use pbs_plan::{wire, Plan};
 
 use crate::clock::Clock;
@@ -21,7 +22,8 @@ use crate::log::Log;
 use crate::memory::SharedMemory;
 use crate::options::{MemoryOver, Options, Resolution};
 use crate::outcome::{
-    BegunPlan, CpuOutcome, ProcessOutcome, RecordedInputs, Replan, Simulation, TaskOutcome,
+    BegunPlan, CpuOutcome, ProcessOutcome, RecordedInputs, Replan, Simulation, Snapshot,
+    TaskOutcome,
 };
 use crate::program::Program;
 use crate::scheduler::JobScheduler;
@@ -74,6 +76,8 @@ pub(crate) struct Machine<'a> {
     replans: Vec<Replan>,
     /// Plans that have come into force, if they are recorded.
     begun: Vec<BegunPlan>,
+    /// The node before the first recorded input, if that is not the begin of a plan.
+    snapshot: Option<Snapshot>,
     tasks: Vec<TaskOutcome>,
     /// End of each process that has ended, by its id.
     ended: HashMap<u32, u64>,
@@ -170,6 +174,7 @@ impl<'a> Machine<'a> {
             cpu: CpuOutcome { cpu, ..CpuOutcome::default() },
             replans: Vec::new(),
             begun: Vec::new(),
+            snapshot: None,
             tasks: Vec::new(),
             ended: HashMap::new(),
             killed: HashMap::new(),
@@ -182,31 +187,12 @@ impl<'a> Machine<'a> {
             before: (0, 0, 0),
             since_progress: 0,
         };
-        if options.record_inputs {
-            machine.record(Notes(Some(Vec::new())), false);
-        }
+        let is_recorded = options.record_inputs && options.record_from_ns == 0;
+        machine.record(Notes(is_recorded.then(Vec::new)), false);
         machine.log.follow(&machine.node);
         machine.tell_installed();
         machine.enter(truth);
         Ok(machine)
-    }
-
-    /// The plan has come into force, and goes on with the record of the one before.
-    fn record(&mut self, tap: Notes, follows: bool) {
-        if !tap.is_on() {
-            return;
-        }
-        self.node.begin_record(tap, self.begun.len() as u64, follows);
-        let mut plan = elsewhere::with_others(self.truth, &self.plan);
-        if !follows {
-            // There is nothing yet that it could deal with.
-            plan.dealt_seq = 0;
-        }
-        self.begun.push(BegunPlan {
-            config: *self.node.config(),
-            rate_insns_per_ms: self.clock.rate().insns_per_ms(),
-            message: wire::encode(&plan).bytes,
-        });
     }
 
     /// The node of the one CPU of `plan`; `truth` knows the processes of the others.
@@ -315,6 +301,7 @@ impl<'a> Machine<'a> {
                 limit_ns: self.limit_ns,
             });
         }
+        self.begin_late_record();
         self.before = self.progress();
         self.receive_plan(scheduler)?;
         self.change_config()?;
@@ -774,8 +761,12 @@ impl<'a> Machine<'a> {
         self.cpu.ended = self.node.ended() && self.node.unfinished() == 0 && self.killed.is_empty();
         self.cpu.ended_ns = self.now_ns;
         let inputs = self.node.tap_mut().0.take();
-        let recorded =
-            inputs.map(|inputs| RecordedInputs { cpu: self.cpu.cpu, inputs, plans: self.begun });
+        let recorded = inputs.map(|inputs| RecordedInputs {
+            cpu: self.cpu.cpu,
+            inputs,
+            plans: self.begun,
+            snapshot: self.snapshot,
+        });
         let held = HeldNode::of(self.cpu.cpu, &self.node, self.now_ns);
         Simulation {
             held: vec![held],

@@ -60,6 +60,9 @@ pub struct Options {
     /// Note all that the policy of each CPU is told, in
     /// [`Simulation::recorded`](crate::Simulation::recorded).
     pub record_inputs: bool,
+    /// Time from which on inputs are recorded.  Where it is not 0, the record of a CPU begins with
+    /// a snapshot of its node.
+    pub record_from_ns: u64,
 }
 
 /// Change of the configuration of all CPUs, under the plans that are in force then.
@@ -136,6 +139,7 @@ impl Default for Options {
             asleep_at_start: false,
             record_grants: true,
             record_inputs: false,
+            record_from_ns: 0,
         }
     }
 }

@@ -42,6 +42,23 @@ pub struct RecordedInputs {
     /// The plans that came into force, which
     /// [`InputKind::Begin`](pbs_core::InputKind::Begin) numbers from 0.
     pub plans: Vec<BegunPlan>,
+    /// The node before the first input, if the record begins under a plan.
+    pub snapshot: Option<Snapshot>,
+}
+
+/// A node under a plan, as it was at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Number of the plan.
+    pub plan: u64,
+    /// Time of the moment.
+    pub time_ns: u64,
+    /// Time at which the first plan of the run came into force.
+    pub begun_ns: u64,
+    /// Configuration at that moment.
+    pub config: Config,
+    /// The words of [`Node::save`](pbs_core::Node::save).
+    pub words: Vec<u64>,
 }
 
 /// A plan as it came into force.

@@ -121,6 +121,7 @@ struct CpuView {
     lost: u64,
     after: u64,
     unknown_plans: Vec<u64>,
+    refused_snapshots: Vec<String>,
     difference: Option<DifferenceView>,
 }
 
@@ -178,6 +179,7 @@ impl From<&CpuReplay> for CpuView {
             lost: replay.lost,
             after: replay.after,
             unknown_plans: replay.unknown_plans.iter().copied().collect(),
+            refused_snapshots: replay.refused_snapshots.clone(),
             difference: replay.difference.as_ref().map(DifferenceView::from),
         }
     }
@@ -294,6 +296,10 @@ fn text(view: &View) -> String {
                 cpu.cpu,
                 counted(cpu.skipped, "input is", "inputs are")
             );
+        }
+        for words in &cpu.refused_snapshots {
+            text +=
+                &format!("CPU {}: the replay does not begin at the snapshot: {words}\n", cpu.cpu);
         }
         for plan in &cpu.unknown_plans {
             text += &format!(

@@ -60,11 +60,16 @@ fn first(recording: &Recording, is_it: impl Fn(u64, EventKind) -> bool) -> Optio
     found.map(|emitted| emitted.event.time_ns).min()
 }
 
+/// Time at which the first plan came into force, also if it did before the recording.
 fn begin_ns(recording: &Recording) -> Option<u64> {
-    let parts = recording.cpus.values().flatten().filter_map(|stretch| match stretch {
-        Stretch::Inputs(part) => Some(&part.inputs),
+    let of_stretch = |stretch: &Stretch| match stretch {
+        Stretch::Inputs(part) => {
+            let mut inputs = part.inputs.iter();
+            let begin = inputs.find(|input| input.input_kind() == Some(InputKind::Begin));
+            begin.map(|input| input.time_ns)
+        }
+        Stretch::Snapshot(snapshot) => Some(snapshot.begun_ns),
         Stretch::Lost(_) => None,
-    });
-    let begins = parts.flatten().filter(|input| input.input_kind() == Some(InputKind::Begin));
-    begins.map(|input| input.time_ns).min()
+    };
+    recording.cpus.values().flatten().filter_map(of_stretch).min()
 }

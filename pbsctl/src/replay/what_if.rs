@@ -178,6 +178,12 @@ impl View<'_> {
             self.file.display(),
             counted(self.inputs, "input", "inputs")
         );
+        if self.skipped > 0 {
+            text += &format!(
+                "{} skipped, since the recording does not have the beginning of their plan\n",
+                counted(self.skipped, "input is", "inputs are")
+            );
+        }
         text.extend(self.partings.iter().map(PartingView::text));
         if self.predicted_until_ns.is_some() {
             text += &format!(

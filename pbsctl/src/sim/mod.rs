@@ -89,7 +89,7 @@ enum MemoryOverName {
 }
 
 /// Arguments that `--batch` takes from its lines.
-const OPTIONS_OF_ONE: [&str; 22] = [
+const OPTIONS_OF_ONE: [&str; 23] = [
     "file",
     "rate",
     "resolution",
@@ -110,6 +110,7 @@ const OPTIONS_OF_ONE: [&str; 22] = [
     "limit",
     "until",
     "record",
+    "record_from",
     "events",
     "tasks",
 ];
@@ -202,6 +203,11 @@ pub(crate) struct SimOptions {
     /// Write all inputs of the policy to FILE, for pbsctl node replay
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+
+    /// Record from this simulated time on, in milliseconds or with a unit, such as 780ms: the
+    /// recording begins with a snapshot of each node
+    #[arg(long, value_name = "MS", requires = "record", value_parser = quantities::ms)]
+    record_from: Option<u64>,
 
     /// Print the events before the tables
     #[arg(long)]
@@ -325,6 +331,7 @@ impl SimOptions {
             linux_is_idle: true,
             record_grants: true,
             record_inputs: self.record.is_some(),
+            record_from_ns: self.record_from.unwrap_or(0),
         })
     }
 }
@@ -377,6 +384,13 @@ fn simulated(
     let simulation = pbs_sim::simulate_watched(&plan, &of, &mut *scheduler, watch)
         .map_err(|error| Failure::Failed(format!("{name}: {error}")))?;
     warn_of_equal_ids(plan.plan_id, &simulation);
+    if let (Some(from_ns), []) = (options.record_from, &simulation.recorded[..]) {
+        return Err(Failure::Usage(format!(
+            "--record-from: the simulation ends after {}, before {}; write an earlier time",
+            pbs_text::span(simulation.ended_ns()),
+            pbs_text::span(from_ns)
+        )));
+    }
     if let Some(file) = &options.record {
         let failed = |error: std::io::Error| Failure::file(file, &error);
         let to = std::fs::File::create(file).map_err(failed)?;
