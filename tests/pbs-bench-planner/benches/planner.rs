@@ -85,6 +85,7 @@ fn replan(criterion: &mut Criterion<CpuTime>) {
         deadline_ns: 2 * end_ns,
         progress: &progress,
         is_last: false,
+        awaited_by_ns: None,
     }];
     let replan = Replan::at(first.end_ns);
     let mut group = criterion.benchmark_group("planner");

@@ -121,7 +121,7 @@ pub fn configuration_changes_under_load() -> Verdict {
     let stretches = recording.cpus.values().flatten();
     let parts = stretches.filter_map(|stretch| match stretch {
         Stretch::Inputs(part) => Some(&part.inputs),
-        Stretch::Lost(_) => None,
+        Stretch::Lost(_) | Stretch::Snapshot(_) => None,
     });
     let recorded = parts.flatten().filter(|i| i.input_kind() == Some(InputKind::Configure));
     check_eq!(recorded.count(), configs.len(), "recorded changes");
