@@ -108,6 +108,21 @@ pub fn serve(
     local.block_on(&runtime, served)
 }
 
+/// Refuses requests of a subordinate user: a user has tens of thousands of these, and each would
+/// have limits of its own.
+fn by_themselves(caller: &Caller) -> Result<(), Refusal> {
+    if caller.uid == caller.account {
+        return Ok(());
+    }
+    let owner = user_name(caller.account);
+    let what = format!(
+        "submit as user {}, who is subordinate to {owner} in /etc/subuid; leave the user namespace, \
+         and submit as {owner}",
+        caller.uid
+    );
+    Err(Refusal::NotPermitted { what })
+}
+
 #[zlink::service(
     interface = "org.sched-pbs.Cluster",
     types = [Alteration, Cause, Filter, Submission],
@@ -119,11 +134,13 @@ impl Session {
     /// Submits a request, or one for each index of an array: all of them, or none. The answer
     /// arrives when the request is planned and on the disk.
     async fn submit(&self, submission: Submission) -> Result<Changed, Refusal> {
+        by_themselves(&self.caller)?;
         self.ask(|answer| Method::Submit(Part::Sent(submission.into()), answer)).await
     }
 
     /// Holds nodes for later requests. User or group need the privilege to reserve.
     async fn reserve(&self, submission: Submission) -> Result<Changed, Refusal> {
+        by_themselves(&self.caller)?;
         self.ask(|answer| Method::Reserve(Part::Sent(submission.into()), answer)).await
     }
 
@@ -232,4 +249,27 @@ fn end_of(row: Row) -> Option<Notice> {
         text: row.outcome.unwrap_or_default(),
     };
     (row.state == State::Ended).then_some(Notice { event: Object(end) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subordinate_users_submit_nothing() {
+        let caller = |uid, account| Caller {
+            uid,
+            account,
+            gid: uid,
+            groups: Vec::new(),
+            is_operator: false,
+            pid: 0,
+        };
+        assert_eq!(by_themselves(&caller(1000, 1000)), Ok(()));
+        let refused = by_themselves(&caller(100_001, 0)).unwrap_err();
+        let Refusal::NotPermitted { what } = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(what.contains("user 100001") && what.contains("submit as root"), "{what}");
+    }
 }

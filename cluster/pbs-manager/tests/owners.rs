@@ -4,7 +4,7 @@
 mod common;
 
 use common::{operator, small, wish};
-use pbs_manager::ledger::{Access, Ledger, Row};
+use pbs_manager::ledger::{Access, Ledger, Row, CONTROLLER};
 use pbs_manager::{Caller, Change, Error, Manager, Simulated, Wish};
 use pbs_site::User;
 use rusqlite::Connection;
@@ -70,6 +70,10 @@ fn an_older_ledger_is_attributed_once() {
         let by = Caller { user: user.clone(), is_operator: false };
         cluster.manager.submit(&by, &Wish { user, ..wish("ncpus=1", 60) }).unwrap();
     }
+    // A job of a batch system, whose users are not those of this machine.
+    let controller = Caller { user: CONTROLLER.into(), is_operator: true };
+    let of_batch = Wish { user: "root".into(), ..wish("ncpus=1", 60) };
+    cluster.manager.submit(&controller, &of_batch).unwrap();
     cluster.manager.kill(&operator(), 3).unwrap();
     let path = cluster.path.clone();
     let ownerless = |row: &Row| (row.owner().uid, row.submitter().unwrap().uid);
@@ -88,7 +92,7 @@ fn an_older_ledger_is_attributed_once() {
     let (mut manager, _) = Manager::open(&path, Access::Write, Simulated::default()).unwrap();
     let rows = manager.rows().unwrap();
     let owners: Vec<_> = rows.iter().map(ownerless).collect();
-    assert_eq!(owners, [(Some(0), Some(0)), (None, None), (Some(0), Some(0))]);
+    assert_eq!(owners, [(Some(0), Some(0)), (None, None), (Some(0), Some(0)), (None, None)]);
     let refused = manager.kill(&caller("no:such", 1000), 2);
     assert!(matches!(refused, Err(Error::NotPermitted(_))), "{refused:?}");
     manager.kill(&operator(), 2).unwrap();

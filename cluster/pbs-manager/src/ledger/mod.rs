@@ -18,7 +18,7 @@ mod row;
 
 pub use database::{Access, Changes, Ledger};
 pub use error::Error;
-pub use owners::{account_user, Attributed};
+pub use owners::{account_user, Attributed, CONTROLLER};
 pub use page::{Page, Paged};
 pub(crate) use row::NOT_FREE;
 pub use row::{

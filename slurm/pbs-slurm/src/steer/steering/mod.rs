@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
-use pbs_manager::ledger::Row;
+use pbs_manager::ledger::{Row, CONTROLLER};
 use pbs_manager::{Caller, Error, Happened, Manager};
 
 use crate::demands::Demands;
@@ -22,8 +22,6 @@ use crate::steer::controller::{Controller, Event, Fault};
 use crate::steer::link::Link;
 use crate::steer::seen::{JobSeen, JobState, Key, Memory, Unread, World};
 
-/// User in whose name the planner is called.
-const OPERATOR: &str = "controller";
 /// Prefix of the reason of a node that the batch system took out of use.
 const TOLD: &str = "controller: ";
 /// Plans that are shown at once at most; the soonest first.
@@ -470,7 +468,7 @@ impl Steer {
 }
 
 fn operator() -> Caller {
-    Caller { user: OPERATOR.into(), is_operator: true }
+    Caller { user: CONTROLLER.into(), is_operator: true }
 }
 
 /// The job that a request is.
