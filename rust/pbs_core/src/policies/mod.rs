@@ -68,7 +68,9 @@ macro_rules! policies {
             #[inline]
             pub(super) fn urgency(self, candidate: &impl Candidate) -> i64 {
                 match self {
-                    $($(#[cfg($cfg)])? IdlePolicy::$policy => $module::$policy::urgency(candidate),)*
+                    $($(#[cfg($cfg)])? IdlePolicy::$policy => {
+                        $module::$policy::urgency(candidate)
+                    })*
                 }
             }
 
@@ -82,7 +84,9 @@ macro_rules! policies {
             /// [`Decisions::may_fill`]
             pub(super) fn may_fill(self, candidate: &impl Candidate) -> bool {
                 match self {
-                    $($(#[cfg($cfg)])? IdlePolicy::$policy => $module::$policy::may_fill(candidate),)*
+                    $($(#[cfg($cfg)])? IdlePolicy::$policy => {
+                        $module::$policy::may_fill(candidate)
+                    })*
                 }
             }
 
