@@ -6,6 +6,7 @@ mod awaited;
 mod beside;
 mod best_effort;
 mod hand_over;
+mod room;
 mod turns;
 mod work;
 
@@ -27,6 +28,7 @@ use crate::{End, Measured, Outlook, Pace};
 
 pub use beside::{Beside, Companions};
 use best_effort::{others, set_aside};
+use room::Room;
 
 /// Options of planning and replanning.
 #[derive(Clone, Debug)]
@@ -903,6 +905,7 @@ impl Controller {
 
     /// Returns the progress of all processes, for a plan that begins at `start_ns`.
     fn progress(&self, start_ns: u64) -> BTreeMap<RunId, Vec<Progress>> {
+        let mut room = self.room();
         let of = |(&run, active): (&RunId, &ActiveRun)| {
             // Another planner may have reserved what is nowhere here.
             let is_taken_over = self.store.run(run).is_none();
@@ -912,15 +915,31 @@ impl Controller {
             }
             let tracks = active.tracks.iter().zip(to_come).enumerate();
             let progress = tracks.map(|(process, (track, to_come))| {
-                // A program that waits for its first slot does not have its memory yet, even if the
-                // slot was to begin before now.
-                let has_memory = track.has_grown() && !to_come;
-                let holds_nothing = !active.has_process_executed(process) && !has_memory;
+                let has_executed = active.has_process_executed(process);
+                // A program whose slot was to begin may have begun, unless others still have its
+                // memory: then it waits, and does not have that yet.
+                let bytes = active.job.processes[process].memory_bytes;
+                let mut may_have = || track.core().is_some_and(|core| room.try_take(core, bytes));
+                let has_memory = !to_come && (track.has_grown() || !has_executed && may_have());
+                let holds_nothing = !has_executed && !has_memory;
                 track.progress(active.job.processes[process].tasks.len(), holds_nothing)
             });
             (run, progress.collect())
         };
         self.runs.iter().map(of).collect()
+    }
+
+    /// Returns the memory that no process has which has executed something.
+    fn room(&self) -> Room {
+        let mut room = Room::of(&self.store);
+        for active in self.runs.values() {
+            for (process, track) in active.tracks.iter().enumerate() {
+                if let (Some(core), true) = (track.core(), active.has_process_executed(process)) {
+                    room.take(core, active.job.processes[process].memory_bytes);
+                }
+            }
+        }
+        room
     }
 }
 

@@ -30,8 +30,8 @@ struct RunNeeds {
     awaited_bytes: u64,
     /// Resources that it holds now.
     held: BTreeSet<String>,
-    /// Resources that it names.
-    named: BTreeSet<String>,
+    /// Resources that processes need which have not begun.
+    awaited: BTreeSet<String>,
 }
 
 /// Deadlines of the runs that wait for late ones.
@@ -75,19 +75,17 @@ impl Holders {
         let left_bytes = self.all_bytes.saturating_sub(late_bytes);
         let mut waiting =
             Waiting { for_memory: Earliest::default(), for_resources: BTreeMap::new() };
-        let mut planned =
-            self.needs.iter().filter(|it| claims.get(&it.run) != Some(&Claim::Nowhere));
-        planned.by_ref().for_each(|needs| {
+        for needs in self.needs.iter().filter(|it| claims.get(&it.run) != Some(&Claim::Nowhere)) {
             let holds = needs.held_bytes > 0 || !needs.held.is_empty();
             let is_behind = is_late(needs.run) && !holds;
             let deadline_ns = if is_behind { u64::MAX } else { needs.deadline_ns };
             if needs.awaited_bytes > left_bytes {
                 waiting.for_memory.add(deadline_ns, needs.run);
             }
-            for name in &needs.named {
+            for name in &needs.awaited {
                 waiting.for_resources.entry(name).or_default().add(deadline_ns, needs.run);
             }
-        });
+        }
         waiting
     }
 
@@ -117,10 +115,8 @@ impl Controller {
         let promised = self.runs.iter().filter(|(_, active)| active.is_promised());
         let needs = promised.map(|(&run, active)| {
             let request = active.request(run, progress);
-            let of_processes = active.job.processes.iter().flat_map(|process| &process.resources);
-            let named = active.job.resources.iter().chain(of_processes);
-            let named: BTreeSet<String> = named.map(|amount| amount.resource.clone()).collect();
-            steps = steps.saturating_add(1 + named.len() as u64);
+            let awaited = request.awaited_resources();
+            steps = steps.saturating_add(1 + awaited.len() as u64);
             if let Some(work) = work {
                 work.add(active.job.processes.len() as u64);
             }
@@ -130,7 +126,7 @@ impl Controller {
                 held_bytes: request.held_bytes(),
                 awaited_bytes: request.awaited_bytes(),
                 held: request.held_resources(),
-                named,
+                awaited,
             }
         });
         let needs = needs.collect();

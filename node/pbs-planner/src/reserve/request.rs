@@ -225,6 +225,18 @@ impl<'a> Request<'a> {
         amounts.map(|amount| amount.resource).collect()
     }
 
+    /// Names of the resources that processes of the run need which have not begun.
+    pub fn awaited_resources(&self) -> BTreeSet<String> {
+        let waits = |&process: &usize| match self.progress_of(process) {
+            Progress::Attached { .. } => true,
+            Progress::Waiting => !self.is_under_way_without(process),
+            Progress::Running { .. } | Progress::Ended => false,
+        };
+        let holders = (0..self.job.processes.len()).filter(|&of| self.job.is_holder(of));
+        let amounts = holders.filter(waits).flat_map(|process| self.job.amounts(process));
+        amounts.map(|amount| amount.resource).collect()
+    }
+
     /// Memory that processes of the run hold now.
     pub fn held_bytes(&self) -> u64 {
         let processes = self.job.processes.iter().enumerate();
