@@ -101,7 +101,10 @@ impl Planner {
             }
         };
         self.system.prepare(&need.sums, need.asked_s(), &who);
-        self.system.throttles.prepare(&who);
+        // The limit may have changed since those that run were planned.
+        if !standing.is_running || !self.system.throttles.has(&who) {
+            self.system.throttles.prepare(&who);
+        }
         let entry = Entry {
             need: Arc::new(need),
             who: Arc::new(who),

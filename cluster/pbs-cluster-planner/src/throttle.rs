@@ -47,6 +47,11 @@ impl Throttles {
         set.most = most;
     }
 
+    /// Whether the set of a request exists.
+    pub(crate) fn has(&self, who: &Who) -> bool {
+        who.throttle.as_ref().is_some_and(|of| self.0.contains_key(&of.set))
+    }
+
     /// Counts a request of a set, or one that is over.
     pub(crate) fn count(&mut self, who: &Who, is_more: bool) {
         let Some(throttle) = &who.throttle else {

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::ledger::{After, Outcome, State};
+use crate::ledger::{After, Outcome, Row, State};
 use pbs_cluster_planner::RequestId;
 
 use crate::engine::{Engine, COMPLETED};
@@ -91,7 +91,8 @@ impl<E: Engine> Manager<E> {
                 continue;
             };
             let of = |after: &&After| after.request == id;
-            if !record.after.iter().filter(of).all(|&after| is_met(after, outcome)) {
+            let is_met = record.after.iter().filter(of).all(|&after| is_met(after, outcome));
+            if !is_met && !self.row(follower).is_some_and(|row| has_begun(&row)) {
                 in_vain.push((follower, format!("not to run: request {id} {outcome}")));
                 continue;
             }
@@ -136,6 +137,11 @@ fn is_contradiction(one: After, other: After) -> bool {
     one.request == other.request
         && outcomes.contains(&Outcome::Ok)
         && outcomes.contains(&Outcome::NotOk)
+}
+
+/// Whether a request runs: it goes on, whoever it followed.
+pub(crate) fn has_begun(row: &Row) -> bool {
+    row.state == State::Running && row.phase.is_none()
 }
 
 fn is_met(after: After, outcome: &str) -> bool {

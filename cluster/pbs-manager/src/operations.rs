@@ -8,6 +8,7 @@ use pbs_site::{format_time, Privilege, Promise, User};
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::followers::has_begun;
 use crate::ledger::{Phase, Row};
 use crate::manager::Manager;
 use crate::outcome::KILLED;
@@ -160,8 +161,7 @@ impl<E: Engine> Manager<E> {
     pub fn decline_followers(&mut self, id: RequestId) -> Result<Vec<Row>, Error> {
         let followers = self.all_followers(id);
         let rows = followers.into_iter().filter_map(|id| self.row(id));
-        let runs = |row: &Row| matches!(self.planner.state(row.id), Some(State::Running { .. }));
-        let rows: Vec<Row> = rows.filter(|row| !runs(row)).collect();
+        let rows: Vec<Row> = rows.filter(|row| !has_begun(row)).collect();
         if rows.is_empty() {
             return Ok(rows);
         }

@@ -46,8 +46,8 @@ impl Of {
 
 #[derive(Debug)]
 struct Known {
-    /// `None`: what was printed can't be read.
-    details: Option<Details>,
+    /// The outer `None`: there was no answer yet; the inner: what was printed can't be read.
+    details: Option<Option<Details>>,
     asked: Instant,
     is_stale: bool,
 }
@@ -113,15 +113,21 @@ impl Book {
             if now.elapsed() > TIME {
                 break;
             }
+            let unknown = Known { details: None, asked: now, is_stale: true };
+            let known = self.known.entry(of).or_insert(unknown);
+            known.asked = now;
             if let Ok(details) = ask(key) {
-                self.known.insert(of, Known { details, asked: now, is_stale: false });
+                // What was once read is not forgotten for an answer that can't be.
+                let before = known.details.flatten();
+                known.details = Some(details.or(before));
+                known.is_stale = false;
             }
         }
     }
 
     /// Details of jobs. The outer `None`: they are not known yet; the inner: they can't be read.
     pub(crate) fn get(&self, of: Of) -> Option<Option<Details>> {
-        self.known.get(&of).map(|known| known.details)
+        self.known.get(&of).and_then(|known| known.details)
     }
 
     /// Forgets all that was not wanted since the last call.
@@ -206,10 +212,20 @@ mod tests {
         assert_eq!(look(&mut book, &all, now + AGE), [1, 2, 3]);
         book.altered(77);
         assert_eq!(look(&mut book, &all, now + AGE), [1, 2, 3]);
-        // What can't be read is known as that.
+        // What can't be read is known as that, unless it was read before.
         book.altered(3);
         book.look_up(wanted(), now + AGE, &mut |_| Ok(None));
+        assert_eq!(book.get(Of::Job(all[2].key)), Some(Some(NONE)));
+        let mut book = Book::default();
+        book.look_up(wanted(), now, &mut |_| Ok(None));
         assert_eq!(book.get(Of::Job(all[2].key)), Some(None));
+        // Those that gave no answer come behind the others.
+        let mut book = Book::default();
+        let many = jobs("anna", 0..20);
+        let wanted = || many.iter().map(|job| (Of::Job(job.key), job));
+        book.look_up(wanted(), now, &mut |_| Err(Fault::Later));
+        book.forget();
+        assert_eq!(look(&mut book, &many, now + TIME)[0], 10);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use pbs_slurm::steer::{JobState, Key};
+use pbs_slurm::steer::{Hold, JobState, Key};
 use pbs_slurm::{Demands, Gres, Per};
 
 const GPUS: &str = "
@@ -189,6 +189,47 @@ fn a_job_that_slurm_does_not_start_waits_a_while() {
     lab.slurm.alter(job, |job| job.after.clear());
     lab.seconds(90);
     assert_eq!(last_outcome(&mut lab, job), "completed");
+}
+
+/// A job of which a part is not known is neither planned anew nor let go. What it was is known, and
+/// what it is may be another thing.
+#[test]
+fn a_job_that_is_not_known_whole_waits() {
+    let mut lab = Lab::new("unclear");
+    let jobs = [lab.slurm.submit(1, 1, 1, 60, 5), lab.slurm.submit(2, 1, 1, 60, 5)];
+    lab.slurm.alter(jobs[0], |job| job.start_s = Some(T + 20));
+    lab.slurm.alter(jobs[1], |job| job.is_unclear = true);
+    lab.seconds(2);
+    assert!(lab.rows(jobs[1]).is_empty());
+    let id = lab.row(jobs[0]).id;
+    lab.slurm.alter(jobs[0], |job| job.is_unclear = true);
+    lab.seconds(40);
+    assert_eq!(lab.slurm.commits, []);
+    // Somebody lets it go.
+    lab.slurm.alter(jobs[0], |job| job.state = JobState::Pending(Hold::No));
+    lab.seconds(1);
+    assert_eq!(lab.state(jobs[0]), JobState::Pending(Hold::Admin));
+    for key in jobs {
+        lab.slurm.alter(key, |job| job.is_unclear = false);
+    }
+    lab.seconds(60);
+    for key in jobs {
+        assert_eq!(last_outcome(&mut lab, key), "completed");
+    }
+    assert_eq!(lab.rows(jobs[0])[0].id, id);
+}
+
+/// A job that is late for a reason that is not its own keeps its request and its turn.
+#[test]
+fn a_job_that_is_late_for_others_keeps_its_turn() {
+    let mut lab = Lab::new("others-reason");
+    let job = lab.slurm.submit(1, 1, 1, 60, 5);
+    lab.slurm.is_stuck = true;
+    lab.seconds(60);
+    assert!(lab.slurm.commits.len() > 3);
+    lab.slurm.is_stuck = false;
+    lab.seconds(30);
+    assert_eq!(lab.outcome(job), "completed");
 }
 
 /// A node with two accelerators has two jobs of one beside each other, and jobs of two one after

@@ -12,6 +12,10 @@ use crate::steer::link::{Link, Order};
 use crate::steer::seen::{JobSeen, JobState, Key};
 use crate::steer::wish::begin_s;
 
+/// Reasons, or beginnings of them, that are the job's own: it waits for others of its user or account.
+/// Other jobs were late for the batch system, and are planned again at once.
+const OWN_REASONS: [&str; 6] =
+    ["Dependency", "JobArrayTaskLimit", "Licenses", "Assoc", "QOS", "Reservation"];
 /// Failed starts of a job after which it waits before it is planned again. Its nodes are free for
 /// others meanwhile.
 const STARTS_AT_ONCE: u32 = 3;
@@ -51,10 +55,12 @@ impl Steer {
                         continue;
                     }
                     self.news.push(format!("job {} did not start in time ({why})", key.name()));
+                    let is_own = OWN_REASONS.iter().any(|own| why.starts_with(own));
                     let count = self.failed_starts.entry(key).or_default();
-                    *count += 1;
-                    if count.is_multiple_of(STARTS_AT_ONCE) {
-                        let delay = DELAY * (1 << (*count / STARTS_AT_ONCE - 1).min(MOST_DOUBLED));
+                    *count += u32::from(is_own);
+                    if is_own && count.is_multiple_of(STARTS_AT_ONCE) {
+                        let doubled = (*count / STARTS_AT_ONCE - 1).min(MOST_DOUBLED);
+                        let delay = DELAY * (1 << doubled);
                         self.refused.push(Refused { key, why, not_before: Some(now + delay) });
                         continue;
                     }
@@ -171,6 +177,9 @@ impl Steer {
         start_s: u64,
         now: Duration,
     ) {
+        if self.world.job(key).is_some_and(|job| job.is_unclear) {
+            return;
+        }
         let Some(of) = self.jobs.get_mut(&key) else {
             return;
         };

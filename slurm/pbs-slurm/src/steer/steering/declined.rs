@@ -40,7 +40,7 @@ impl Steer {
                      planned again in a while"
                 ),
             };
-            self.take_out(manager, id, &why);
+            self.take_out(manager, controller, id, &why);
             let job = self.world.job(key).filter(|job| matches!(job.state, JobState::Pending(_)));
             if let Some(job) = job.cloned() {
                 self.decline(controller, &job, begin_s, &why);
@@ -63,8 +63,14 @@ impl Steer {
     }
 
     /// Takes a request out of the plan whose job goes on waiting, and those that follow it.
-    pub(super) fn take_out(&mut self, manager: &mut Manager<Link>, id: RequestId, why: &str) {
-        self.followers_out(manager, id);
+    pub(super) fn take_out(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+        id: RequestId,
+        why: &str,
+    ) {
+        self.followers_out(manager, controller, id);
         let name = self.keys.get(&id).map_or_else(|| "?".into(), |key| key.name());
         if let Err(fault) = manager.decline(id, why) {
             self.news.push(format!("job {name}: {fault}"));
@@ -74,10 +80,20 @@ impl Steer {
 
     /// Takes those out of the plan that follow a request. Their jobs wait for its job, which has not
     /// ended: they come like new ones, and are planned once they follow a request again.
-    pub(super) fn followers_out(&mut self, manager: &mut Manager<Link>, id: RequestId) {
+    pub(super) fn followers_out(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+        id: RequestId,
+    ) {
         match manager.decline_followers(id) {
             Ok(rows) => {
                 for row in rows {
+                    let key = self.keys.get(&row.id).copied();
+                    let of = key.and_then(|key| self.jobs.get(&key));
+                    if let (Some(key), true) = (key, of.is_some_and(|of| of.committed.is_some())) {
+                        self.send_back(controller, key);
+                    }
                     if let Some(key) = self.forget_request(row.id) {
                         self.begins.insert(key, begin_s(&row));
                         self.is_behind = true;

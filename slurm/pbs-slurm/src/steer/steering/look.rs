@@ -38,9 +38,13 @@ impl Steer {
         for job in &jobs {
             match (&job.state, self.jobs.contains_key(&job.key)) {
                 (JobState::Pending(hold), is_known) if job.is_unclear => {
-                    // Nothing is planned by half of what it wants; a new one must not start.
-                    if !is_known && *hold != Hold::Admin {
+                    // Nothing is planned by half of what it wants, and nothing starts by that.
+                    let of = self.jobs.get(&job.key);
+                    let is_committed = of.is_some_and(|of| of.committed.is_some());
+                    if *hold != Hold::Admin && !is_known {
                         new.push(job);
+                    } else if *hold != Hold::Admin && !is_committed {
+                        self.send_back(controller, job.key);
                     }
                     self.is_stale = true;
                 }
@@ -49,7 +53,10 @@ impl Steer {
                     // One that could start by itself is held at once.
                     let is_first = new.len() < NEW_AT_ONCE || *hold == Hold::No;
                     let is_new = !self.is_declined(job) || *hold != Hold::Admin;
-                    if is_new && *hold == Hold::Admin && self.declined.contains_key(&job.key) {
+                    // It was declined, or taken out with the one that it follows.
+                    let was_seen =
+                        self.declined.contains_key(&job.key) || self.begins.contains_key(&job.key);
+                    if is_new && *hold == Hold::Admin && was_seen {
                         again.push(job);
                     } else if is_new && is_first {
                         new.push(job);
@@ -77,7 +84,7 @@ impl Steer {
             });
             let outcome = if is_again { AGAIN } else { LOST };
             if is_again {
-                self.followers_out(manager, row.id);
+                self.followers_out(manager, controller, row.id);
             }
             self.news.push(format!("job {}: {outcome}", key.name()));
             over(manager, row.id, now.as_secs(), now.as_secs(), outcome);
@@ -300,7 +307,7 @@ impl Steer {
             }
             return;
         }
-        self.followers_out(manager, row.id);
+        self.followers_out(manager, controller, row.id);
         self.forget(job.key);
         self.news.push(format!("job {}: {AGAIN}", job.key.name()));
         over(manager, row.id, now.as_secs(), now.as_secs(), AGAIN);
@@ -321,6 +328,7 @@ impl Steer {
         row: &Row,
         now: Duration,
     ) {
+        self.failed_starts.remove(&job.key);
         let requests = |name: &str| self.request_of(name);
         // What is shown as its start is no wish of its user.
         let begin_s = begin_s(row);
@@ -344,7 +352,7 @@ impl Steer {
                 Some(held) => held.into(),
                 None => format!("changed, and declined: {why}"),
             };
-            self.take_out(manager, row.id, &why);
+            self.take_out(manager, controller, row.id, &why);
             self.decline(controller, &job, begin_s, &why);
         }
         self.try_declined_again();

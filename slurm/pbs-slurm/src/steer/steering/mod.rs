@@ -366,15 +366,19 @@ impl Steer {
         }
     }
 
-    /// These jobs are planned: what follows them may be.
+    /// These jobs are planned: what follows them may be, at the next look.
     fn try_followers_again(&mut self, planned: &HashSet<u32>) {
+        if planned.is_empty() {
+            return;
+        }
         let follows = |of: &&mut Declined| {
             let numbers = of.after.split(|c: char| !c.is_ascii_digit());
             numbers.filter_map(|of| of.parse().ok()).any(|number: u32| planned.contains(&number))
         };
-        for of in self.declined.values_mut().filter(follows) {
+        let waits = |of: &&mut Declined| !of.is_final && !of.after.is_empty();
+        for of in self.declined.values_mut().filter(waits).filter(follows) {
             of.is_again = true;
-            self.is_behind = true;
+            self.is_stale = true;
         }
     }
 

@@ -43,20 +43,23 @@ impl Steer {
         // Those that follow nobody wait for the disk together; who is followed comes first.
         let (alone, following): (Vec<&JobSeen>, Vec<&JobSeen>) =
             new.into_iter().partition(|job| job.after.is_empty());
-        self.plan(manager, controller, &alone, now)?;
+        let mut planned = HashSet::new();
+        self.plan(manager, controller, &alone, now, &mut planned)?;
         for job in following {
-            self.plan(manager, controller, &[job], now)?;
+            self.plan(manager, controller, &[job], now, &mut planned)?;
         }
+        self.try_followers_again(&planned);
         Ok(())
     }
 
-    /// Plans jobs that are held.
+    /// Plans jobs that are held, and adds the numbers of those that have requests then.
     fn plan(
         &mut self,
         manager: &mut Manager<Link>,
         controller: &mut dyn Controller,
         jobs: &[&JobSeen],
         now: Duration,
+        numbers: &mut HashSet<u32>,
     ) -> Result<(), Error> {
         let mut wishes = Vec::with_capacity(jobs.len());
         let mut wished = Vec::with_capacity(jobs.len());
@@ -64,7 +67,7 @@ impl Steer {
             // The time from which on a job may start that was sent back is none of its user's.
             let from = Key { submit_s: 0, ..job.key };
             let is_again = self.jobs.range(from..job.key).next().is_some();
-            let begin_s = self.begins.remove(&job.key);
+            let begin_s = self.begins.get(&job.key).copied();
             let begin_s = begin_s.unwrap_or(job.start_s.filter(|_| !is_again));
             let plain = JobSeen { start_s: begin_s, ..job.clone() };
             match wish_of(&plain, &|name| self.request_of(name), now.as_secs()) {
@@ -78,11 +81,11 @@ impl Steer {
                 }
             }
         }
-        let mut numbers = HashSet::new();
         for ((job, begin_s), planned) in wished.into_iter().zip(manager.submit_all(&wishes)?) {
             match planned {
                 Ok(ids) => {
                     numbers.insert(job.key.job);
+                    self.begins.remove(&job.key);
                     for id in ids {
                         self.track(job.key, id, Some(Asked::of(job)));
                     }
@@ -94,7 +97,6 @@ impl Steer {
                 }
             }
         }
-        self.try_followers_again(&numbers);
         Ok(())
     }
 
@@ -126,13 +128,16 @@ impl Steer {
             is_reminded: is_known && before.is_some_and(|of| of.is_reminded),
         };
         self.declined.insert(job.key, declined);
-        if is_known {
+        if is_known && !self.begins.contains_key(&job.key) {
             return;
         }
-        if let Err(fault) = controller.show(job.key, begin_s, why) {
-            // What was planned before is shown still, and is no wish of its user.
-            self.begins.insert(job.key, begin_s);
-            self.failed(job.key, "show", &fault);
+        // Until it is told, what was planned before is shown, and is no wish of its user.
+        self.begins.insert(job.key, begin_s);
+        match controller.show(job.key, begin_s, why) {
+            Ok(()) => {
+                self.begins.remove(&job.key);
+            }
+            Err(fault) => self.failed(job.key, "show", &fault),
         }
     }
 }
