@@ -240,7 +240,7 @@ impl JobSeen {
         let of_each = |has: u64, needs: u64| has.checked_div(needs).unwrap_or(u64::MAX);
         // So many tasks are to be possible on each node, even if there are fewer.
         let limit = self.demands.tasks_per_node;
-        let least = self.min_cpus.max(limit * self.of_task());
+        let least = self.min_cpus.max(limit.saturating_mul(self.of_task()));
         if node.cpus < least || !self.demands.fit(&node.features, &node.gres) {
             return 0;
         }
