@@ -1275,13 +1275,6 @@ mod tests {
     /// going on.
     #[test]
     fn a_job_with_a_damaged_record_is_set_aside() {
-        #[derive(Default)]
-        struct Hears(Vec<String>);
-        impl Listener for Hears {
-            fn news(&mut self, news: News) {
-                self.0.push(news.to_string());
-            }
-        }
         let directory = std::env::temp_dir().join(format!("pbs-aside-{}", std::process::id()));
         let mut before = jobs(&directory);
         let orders = vec![ordered(None, true), ordered(None, true)];
@@ -1305,13 +1298,6 @@ mod tests {
     /// A damaged record of the plan in force does not keep the service from starting.
     #[test]
     fn a_damaged_plan_in_force_is_set_aside() {
-        #[derive(Default)]
-        struct Hears(Vec<String>);
-        impl Listener for Hears {
-            fn news(&mut self, news: News) {
-                self.0.push(news.to_string());
-            }
-        }
         let directory = std::env::temp_dir().join(format!("pbs-in-force-{}", std::process::id()));
         let mut before = jobs(&directory);
         let ids = before.order(vec![ordered(None, true)], &mut Nobody).unwrap();
