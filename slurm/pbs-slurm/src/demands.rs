@@ -68,18 +68,19 @@ impl Demands {
 
     /// Generic resources of a node that has so many tasks, by their names in the site file.
     ///
-    /// What is given for each node, for each task and for the job are conditions on the same units:
-    /// the batch system takes as many as the greatest of them. Of two for the same part, the last
-    /// is valid.
+    /// Amounts for each node, for each task and for the job are conditions on the same units: the
+    /// batch system takes as many as the greatest of them. Of two for the same part, the last is
+    /// valid.
     fn gres_of_node(&self, tasks: u64) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         for part in [Per::Node, Per::Task, Per::Job] {
-            let given = self.gres.iter().filter(|(per, _)| *per == part).map(|(_, of)| of);
+            let given = self.gres.iter().filter(|(per, _)| *per == part);
             let of_types: BTreeMap<_, _> =
-                given.map(|of| ((&of.name, &of.kind), (of, of.count))).collect();
+                given.map(|(_, of)| ((&of.name, &of.kind), of)).collect();
+            let times = if part == Per::Task { tasks } else { 1 };
             let mut of_part: BTreeMap<String, u64> = BTreeMap::new();
-            for (of, count) in of_types.into_values() {
-                let count = if part == Per::Task { count.saturating_mul(tasks) } else { count };
+            for of in of_types.into_values() {
+                let count = of.count.saturating_mul(times);
                 for resource in of.resources() {
                     let sum = of_part.entry(resource).or_default();
                     *sum = sum.saturating_add(count);
@@ -259,7 +260,7 @@ mod tests {
         }
     }
 
-    /// As a real Slurm takes them: `--gpus=2 --gpus-per-node=2` are two, and of
+    /// Amounts that a real Slurm takes: `--gpus=2 --gpus-per-node=2` are two, and of
     /// `--gpus-per-node=2 --gres=gpu:1` the last is valid.
     #[test]
     fn conditions_on_the_same_units_are_not_added() {
