@@ -157,7 +157,7 @@ impl<E: Engine> Manager<E> {
     ///
     /// # Errors
     ///
-    /// What the disk says.
+    /// Errors of the disk.
     pub fn decline_followers(&mut self, id: RequestId) -> Result<Vec<Row>, Error> {
         let followers = self.all_followers(id);
         let rows = followers.into_iter().filter_map(|id| self.row(id));

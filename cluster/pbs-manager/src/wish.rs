@@ -118,7 +118,7 @@ pub struct Change {
     pub duration_s: Option<u64>,
     /// Desired time.
     pub when: Option<When>,
-    /// Its set with others, and how many of them may run beside each other. A limit is valid for
-    /// the whole set as soon as one of its requests has it.
+    /// Set of requests to which it belongs, and number of them that may run at the same time. A
+    /// limit is valid for the whole set as soon as one of its requests has it.
     pub throttle: Option<Throttle>,
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Parts of a job that only `scontrol show job` prints.
 //!
-//! That is a process for each job, and users decide how many jobs there are and how often they
-//! change them. So few are asked in a look, of each user in turn, and what was known before is
-//! valid until it is known anew.
+//! Each question is a process, and users decide how many jobs there are and how often they change
+//! them. So few are asked in a look, of each user in turn, and what was known before is valid until
+//! it is known anew.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};

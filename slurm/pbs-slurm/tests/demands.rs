@@ -135,7 +135,7 @@ fn elements_that_run_count_for_a_limit_that_comes_later() {
     }
 }
 
-/// Who follows a job that is changed so that it has no place is neither let go nor ended.
+/// Followers of a job that is changed so that it has no place are neither let go nor ended.
 #[test]
 fn followers_of_a_job_without_a_place_wait_for_it() {
     let mut lab = Lab::new("no-place");

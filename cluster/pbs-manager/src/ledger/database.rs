@@ -189,7 +189,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// As [`Self::open`], and [`Error::Unreadable`] if the accounts can't be read.
+    /// Errors of [`Self::open`], and [`Error::Unreadable`] if the accounts can't be read.
     pub fn attribute(path: &Path) -> Result<Option<Attributed>, Error> {
         // What keeps the file from being read is told when it is opened.
         if header_version(path).ok() != Some(WITH_NAMES_ONLY) {
