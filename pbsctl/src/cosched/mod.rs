@@ -218,7 +218,7 @@ struct PlanOptions {
     picture: PictureFile,
 
     /// Write the mapping as jobs of lanes into this directory: a file for each workload
-    /// (Documentation/jobs.rst), for pbsctl run
+    /// (Documentation/jobs.rst), for pbsctl run and pbsctl submit
     #[arg(long, value_name = "DIR")]
     jobs: Option<PathBuf>,
 }

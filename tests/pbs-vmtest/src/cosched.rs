@@ -4,13 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::process::Command;
 
 use serde_json::Value;
 
 use crate::evolving::MACHINE;
 use crate::harness::{Context, Verdict};
 use crate::jobs::{ask, prepare, DIR};
-use crate::{check, check_eq};
+use crate::{check, check_eq, service};
 
 /// The accelerator is one that is made up: the process on CPU 3 retires as long as it would
 /// take.
@@ -139,6 +140,50 @@ pub fn task_graphs_run_under_plans() -> Verdict {
     let refused = ask(&[&["run"], &files[..]].concat())?;
     check_eq!(refused.status, Some(2), "status: {}", refused.stderr);
     check!(refused.stderr.contains("add --cosched"), "{}", refused.stderr);
+    Ok(())
+}
+
+/// Lanes of decided graphs are jobs, which any user leaves to the service: they run where it was
+/// decided.
+pub fn service_runs_decided_graphs() -> Verdict {
+    service::with_log(service_runs_inner)
+}
+
+fn service_runs_inner() -> Verdict {
+    const LANES: [&str; 2] = ["lanes/either.toml", "lanes/threads.toml"];
+    service::prepare()?;
+    for (name, text) in [("either", EITHER), ("threads", THREADS)] {
+        fs::write(format!("{}/{name}.toml", service::DIR), text).context(name)?;
+    }
+    let machine = [MACHINE, DEVICE].concat();
+    fs::write(format!("{}/machine.toml", service::DIR), machine).context("machine.toml")?;
+    let (_service, mut client) = service::serve()?;
+    let pbsctl = |arguments: &[&str]| -> Verdict {
+        let run = Command::new("pbsctl").args(arguments).current_dir(service::DIR).output();
+        let run = run.context("pbsctl")?;
+        check!(run.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&run.stderr));
+        Ok(())
+    };
+    service::as_user(service::ANN, || {
+        let files = ["either.toml", "threads.toml", "--machine", "machine.toml"];
+        pbsctl(
+            &[&["cosched", "plan", "--jobs", "lanes", "--history", "own.db"], &files[..]].concat(),
+        )?;
+        pbsctl(&[&["submit", "--socket", service::SOCKET], &LANES[..]].concat())
+    })?;
+    let jobs = service::all_over(&mut client)?;
+    check_eq!(jobs.len(), 2, "jobs: {jobs:?}");
+    for job in &jobs {
+        check_eq!(job.uid, Some(service::ANN), "owner: {job:?}");
+        check_eq!(job.outcome.as_deref(), Some("complete"), "outcome: {job:?}");
+        check_eq!(job.kept, Some(true), "deadline: {job:?}");
+    }
+    // The first graph has given way to the accelerator, and the second has both threads.
+    for (file, processes) in LANES.iter().zip([1, 2]) {
+        let text = fs::read_to_string(format!("{}/{file}", service::DIR)).context(file)?;
+        let confined = text.matches("\ncpus = [").count();
+        check_eq!(confined, processes, "{file}: {text}");
+    }
     Ok(())
 }
 
