@@ -36,9 +36,9 @@ impl Deadline {
 }
 
 impl Report {
-    /// The deadlines that the plan implies that was run, as the simulator reckons
-    /// them: the planned end of each process and its plan buffer. `config` is that of
-    /// the node.
+    /// The deadlines of the plan that was run, as the simulator reckons them: what the plan
+    /// declares, or else the planned end of each process and its plan buffer. `config` is that
+    /// of the node.
     pub fn implied_deadlines(&self, plan: &Plan, config: &Config) -> Vec<Deadline> {
         let config = plan.config.unwrap_or(*config);
         let mut deadlines = Vec::new();

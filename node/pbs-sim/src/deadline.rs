@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The deadlines that a plan implies.
+//! The deadlines of a plan: those that it declares, and those that it implies.
 
 use pbs_core::Config;
 use pbs_plan::{Cpu, Plan};
@@ -10,7 +10,9 @@ use crate::clock::{saturate, Clock};
 /// [`Plan::processes`], in nanoseconds from the beginning of the plan. The rate is that of the CPU
 /// where the plan says none.
 ///
-/// The planned end of the last slot of the process, which is the sum of all
+/// A deadline that the plan declares for the process counts as it is.
+///
+/// Otherwise it is the planned end of the last slot of the process, which is the sum of all
 /// slots up to it, plus its plan buffer (Leppert 2021, 3.3.3), both in
 /// instructions, which take as long as at the rate of the process that they are
 /// for. The planner plans with a node that is slower than the real
@@ -30,7 +32,7 @@ pub fn deadlines(
     ends.filter_map(|(index, (end_insns, process))| {
         let buffer_insns = clock.insns_for(process.buffer_insns, clock.of_process(process));
         let insns = end_insns?.saturating_add(buffer_insns);
-        Some((index, planned_ns(insns, config, clock)))
+        Some((index, process.deadline_ns.unwrap_or_else(|| planned_ns(insns, config, clock))))
     })
     .collect()
 }

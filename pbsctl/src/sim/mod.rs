@@ -36,7 +36,7 @@ Examples:
   pbsctl sim plan.toml
   pbsctl sim simulation.log --scheduler stretch
   pbsctl sim plan.toml --config idle_policy=least_slack --config thresholds=t1,t2_task
-  pbsctl sim plan.toml --config t1_spares_last_slot=true
+  pbsctl sim plan.toml --config t1_spares_last_slot=false
   pbsctl sim plan.toml --change 50ms:idle_policy=pieces --change 2s:thresholds=all
   pbsctl sim plan.toml --slowdowns slowdowns.toml
   pbsctl --json sim plan.toml > recording.json
@@ -47,11 +47,12 @@ Each task retires its real_insns, or its planned length if the plan has none. Ea
 its real_memory_bytes, or its planned memory_bytes, from its first instruction to its end. All
 processes are present from the beginning. The code of the kernel makes the decisions.
 
-The deadline of a process is the planned end of its last slot plus its plan buffer, on a node
-that is slower by capacity_buffer_permille and without unallocated time.
+The deadline of a process is that of the plan. Without one, it is the planned end of its last slot
+plus its plan buffer, on a node that is slower by capacity_buffer_permille and has its unallocated
+time.
 
-If deadlines matter, choose t1_spares_last_slot = true: then t1 does not end the last slot of a
-process, after which the process would only get idle slots.
+By default, t1 does not end the last slot of a process, after which the process would only get idle
+slots. With t1_spares_last_slot = false it does, as in the thesis.
 
 --scheduler stretch is the sketch of Leppert 2021, 4.4.2 (listing 6), and not a good planner. One
 failure makes all remaining tasks of its process longer or shorter, and tasks that were shortened
@@ -59,8 +60,8 @@ because one was early are late then. It may miss deadlines that are met without 
 leaves early tasks unchanged.
 
 With --scheduler \"command ./plan-anew\", sh runs that command for every question. It reads JSON
-(failures, processes, remaining_toml and more) and writes a plan in TOML, or nothing to keep the
-present plan. The plan comes into force reschedule_time_ns later.
+(failures, processes, the remaining plan and more) and writes a plan in TOML or JSON, or nothing to
+keep the present plan. The plan comes into force reschedule_time_ns later.
 
 --batch simulates many plans without a process for each. It reads an object a line, with the plan,
 which is an object or text, and with options of this command:
