@@ -12,7 +12,7 @@ use crate::gantt::{gantt, gantt_in_page};
 use crate::histogram::Histogram;
 use crate::recording::Opened;
 use crate::series::{CpuSeries, ProcessSeries, Selection, Series, Signal};
-use crate::svg::STYLE;
+use crate::svg::style;
 use crate::{table, Deadline, MarkKind, Outcome, ProcessReport, Report, Source};
 
 pub(crate) const PAGE_STYLE: &str = include_str!("page.css");
@@ -127,8 +127,9 @@ impl Page {
         let mut out = format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{title}</title>\n<style>\n{STYLE}{PAGE_STYLE}</style>\n</head>\n<body>\n\
-             <h1>{title}</h1>\n"
+             <title>{title}</title>\n<style>\n{}{PAGE_STYLE}</style>\n</head>\n<body>\n\
+             <h1>{title}</h1>\n",
+            style()
         );
         self.head(&mut out);
         let mut body = String::new();

@@ -12,8 +12,26 @@ use crate::sizes::{BOLD, MARGIN, MUTED, SMALL, TITLE, WIDTH};
 /// more than most letters take.
 const LETTER_SHARE: f64 = 0.6;
 
-/// Colours of pictures by class, light and dark.
-pub(crate) const STYLE: &str = include_str!("style.css");
+/// Colours by name, light and dark, and the rules for classes of elements that use them.
+const STYLE: &str = include_str!("style.css");
+
+/// Line between the colours and the rules.
+const RULES: &str = "/* Rules */\n";
+
+/// Style of pictures.
+///
+/// Programs that do not know variables of CSS, as many that convert pictures for papers, read the
+/// rules with the light colours in them, and skip those of `@supports`.
+pub(crate) fn style() -> String {
+    let (colours, rules) = STYLE.split_once(RULES).unwrap_or((STYLE, ""));
+    let light = colours.split('}').next().unwrap_or_default();
+    let mut fixed = rules.to_string();
+    for (name, colour) in light.split([';', '{']).filter_map(|entry| entry.split_once(':')) {
+        let (name, colour) = (name.trim(), colour.trim());
+        fixed = fixed.replace(&format!("var({name})"), colour);
+    }
+    format!("{fixed}{colours}@supports (color: var(--ink)) {{\n{rules}}}\n")
+}
 
 /// Returns the greatest width that `text` may have.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
@@ -399,10 +417,11 @@ impl Picture {
              width=\"{WIDTH:.0}\" height=\"{height:.0}\" \
              viewBox=\"0 -{HEAD:.0} {WIDTH:.0} {height:.0}\" \
              font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\">\n\
-             <title>{title}</title>\n<desc>{description}</desc>\n<style>\n{STYLE}</style>\n\
+             <title>{title}</title>\n<desc>{description}</desc>\n<style>\n{}</style>\n\
              <defs>\n{patterns}{definitions}</defs>\n\
              <rect class=\"paper\" y=\"-{HEAD:.0}\" width=\"100%\" height=\"100%\" \
              fill=\"#ffffff\"/>\n{}</svg>\n",
+            style(),
             self.body
         )
     }

@@ -221,6 +221,17 @@ fn hundreds_of_processes_have_a_picture_of_bounded_height() {
     assert_eq!(svg.matches("<title>slot ").count(), 300);
 }
 
+/// Programs that convert pictures, and do not know variables, draw with the light colours.
+#[test]
+fn the_file_has_its_colours_without_variables() {
+    let svg = gantt(&report(&job()));
+    let (fixed, _) = svg.split_once(":root").unwrap();
+    assert!(fixed.contains(".picture .paper { fill: #ffffff; }"), "{fixed}");
+    assert!(!fixed.contains("var("), "{fixed}");
+    let (_, rules) = svg.split_once("@supports (color: var(--ink)) {").unwrap();
+    assert!(rules.contains(".picture .paper { fill: var(--paper); }"), "{rules}");
+}
+
 /// A page that is dark, and a printer, have colours of their own.
 #[test]
 fn the_file_has_its_dark_colours() {

@@ -6,7 +6,7 @@ use pbs_text::{append_line, escaped, Table};
 use super::picture::inline;
 use super::Placements;
 use crate::page::{PAGE_STYLE, SCROLL};
-use crate::svg::STYLE;
+use crate::svg::style;
 
 /// A page of HTML that needs nothing else: figures in short, the picture, and tables below
 /// their headings.
@@ -20,8 +20,9 @@ pub fn placements_page(
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}{PAGE_STYLE}</style>\n</head>\n<body>\n\
+         <title>{title}</title>\n<style>\n{}{PAGE_STYLE}</style>\n</head>\n<body>\n\
          <h1>{title}</h1>\n<p class=\"about\">{}</p>\n<ul class=\"figures\">\n",
+        style(),
         escaped(note)
     );
     for (what, figure) in figures {
