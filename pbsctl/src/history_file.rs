@@ -58,7 +58,12 @@ fn usual(is_root: bool, state: Option<PathBuf>, home: Option<PathBuf>) -> PathBu
 
 /// Whether this process is root's.
 pub(crate) fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+    own_uid() == Some(0)
+}
+
+/// The user of this process; `None`: there is no `/proc`.
+pub(crate) fn own_uid() -> Option<u32> {
+    fs::metadata("/proc/self").ok().map(|process| process.uid())
 }
 
 /// Predictions for variants of tasks from earlier runs; empty if there is no history.

@@ -96,6 +96,11 @@ pub(crate) struct MachineFile {
 }
 
 impl MachineFile {
+    /// Whether a file was named.
+    pub(crate) fn is_named(&self) -> bool {
+        self.path.is_some()
+    }
+
     /// The machine of the file. Without one this node, whose CPUs retire so many
     /// instructions in a millisecond, as `rate_insns_per_ms` answers.
     pub(crate) fn read(

@@ -24,6 +24,8 @@ pub struct Planning {
     /// From the submission of a job until its plan is in force.
     lead_ns: u64,
     history: Known,
+    /// The user whose runs predict; `None`: runs without a user.
+    uid: Option<u32>,
     /// The jobs that were admitted with a promise.
     admitted: Vec<(RunId, Job)>,
     tests_demand: bool,
@@ -64,6 +66,7 @@ impl Planning {
             options,
             lead_ns: 0,
             history: Known::open(history)?,
+            uid: None,
             admitted: Vec::new(),
             tests_demand: true,
         })
@@ -73,6 +76,12 @@ impl Planning {
     /// `lead_ns`; otherwise they count from when the plan is in force.
     pub fn with_lead(self, lead_ns: u64) -> Self {
         Self { lead_ns, ..self }
+    }
+
+    /// The runs that this user has ordered from the service predict, in place of those of
+    /// `pbsctl run`.
+    pub fn with_runs_of(self, uid: u32) -> Self {
+        Self { uid: Some(uid), ..self }
     }
 
     /// The search alone admits jobs.
@@ -88,7 +97,7 @@ impl Planning {
     /// Admits the job or not. Its plan stays reserved for those after it; where tasks move,
     /// that of those before is another one then. One of best effort is behind all before.
     pub fn admit(&mut self, submission: Submission) -> Result<Answered, Error> {
-        let history = self.history.of(&submission.job.name)?;
+        let history = self.history.of(&submission.job.name, self.uid)?;
         let (job, forecasts) = submission.predicted(&history, 0)?;
         let run = RunId(self.store.runs().count() as u64);
         let request = Request::new(run, &job).not_before(self.lead_ns);
@@ -177,10 +186,10 @@ impl Known {
         }
     }
 
-    fn of(&self, job: &str) -> Result<JobHistory, Error> {
+    fn of(&self, job: &str, uid: Option<u32>) -> Result<JobHistory, Error> {
         match self {
             Self::Nothing(_) => Ok(JobHistory::default()),
-            Self::Runs(_, store) => Ok(store.history(job)?),
+            Self::Runs(_, store) => Ok(store.history_of(job, uid)?),
         }
     }
 }

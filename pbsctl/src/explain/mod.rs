@@ -4,12 +4,14 @@
 mod critical;
 mod declined;
 mod figures;
+mod served;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use pbs_node::{Answered, Planning, LEAD_NS};
+use pbs_node_api::Client;
 use pbs_planner::{Declined, Limit, Planned, Rejection, Run, Strategy};
 use pbs_text::{columns, grouped};
 use serde::Serialize;
@@ -17,6 +19,7 @@ use serde::Serialize;
 use crate::admission::{Admission, AdmissionOptions, AdmissionView, Verdict};
 use crate::failure::{Failure, DECLINED};
 use crate::hints::report_hints;
+use crate::history_file::own_uid;
 use crate::jobs;
 use crate::output::{counted, Output};
 use crate::planning::{
@@ -24,9 +27,11 @@ use crate::planning::{
     PlanningOptions, ResourceView,
 };
 use crate::quantities::ns;
+use crate::socket::Socket;
 use critical::CriticalView;
 use declined::DeclinedView;
 use figures::FigureView;
+use served::ServedView;
 
 const EXPLAIN_HELP: &str = "\
 Examples:
@@ -36,9 +41,12 @@ Examples:
   pbsctl job explain job.toml --history old.db         With the predictions of these runs
   pbsctl --json job explain job.toml | jq '.jobs[].declined.earliest_deadline_ns'
 
-The machine is assumed to be empty, and times count from the submission of the jobs. Nothing is
-planned in the first 100 ms (--lead): pbsctl run and pbsd make the plan and bring it into force
-in this time. Nothing is reserved or started, and root is not needed.
+Where the service pbsd runs, it answers whether it would admit each job, and its answer counts. It
+is not asked about another machine, another history, or another way to plan.
+
+Otherwise, and for all figures, the machine is assumed to be empty. Times count from the submission
+of the jobs. Nothing is planned in the first 100 ms (--lead): pbsctl run and pbsd make the plan and
+bring it into force in this time. Nothing is reserved or started, and root is not needed.
 
 A job is validated, and then planned:
   level 1, general check   the deadline and the memory of the machine
@@ -84,6 +92,9 @@ pub(crate) struct ExplainOptions {
 
     #[command(flatten)]
     admission: AdmissionOptions,
+
+    #[command(flatten)]
+    socket: Socket,
 }
 
 impl ExplainOptions {
@@ -91,6 +102,15 @@ impl ExplainOptions {
         // Jobs never run on machines with whole rates.
         let default = if self.planning.is_whole_rate() { 0 } else { LEAD_NS };
         self.lead.unwrap_or(default)
+    }
+
+    /// The service that would get the jobs, if they are planned as for their submission.
+    fn service(&self) -> Result<Option<Client>, Failure> {
+        let is_asked = self.planning.is_usual()
+            && self.lead.is_none()
+            && self.admission.command().is_none()
+            && self.socket.is_there();
+        is_asked.then(|| self.socket.connect()).transpose()
     }
 }
 
@@ -101,13 +121,24 @@ pub(crate) fn explain(
 ) -> Result<ExitCode, Failure> {
     let jobs = jobs::read(&options.jobs)?;
     jobs.iter().for_each(|job| report_hints(out, &job.request, &job.file));
+    let mut service = options.service()?;
     let mut planning = options.planning.planning(device)?.with_lead(options.lead_ns());
+    if let Some(uid) = service.as_ref().and_then(|_| own_uid()) {
+        planning = planning.with_runs_of(uid);
+    }
     let mut admission = options.admission.admission();
-    let jobs = jobs.into_iter().map(|submission| {
-        let answered = planning.admit(submission)?;
-        let view = JobView::new(&mut planning, &answered);
-        Ok(view.asked(admission.as_mut(), &planning, &answered))
-    });
+    let jobs =
+        jobs.into_iter().zip(&options.jobs).enumerate().map(|(place, (submission, file))| {
+            let answered = planning.admit(submission)?;
+            let mut view = JobView::new(&mut planning, &answered);
+            if let Some(service) = &mut service {
+                let served = ServedView::ask(service, file)?;
+                // The service knows the runs and jobs of the node, and not the jobs before this one.
+                view.admitted = served.admitted && (place == 0 || view.admitted);
+                view.service = Some(served);
+            }
+            Ok(view.asked(admission.as_mut(), &planning, &answered))
+        });
     let jobs: Vec<_> = jobs.collect::<Result<_, Failure>>()?;
     let admitted = jobs.iter().all(|job| job.admitted);
     let view = View {
@@ -154,6 +185,9 @@ struct JobView {
     /// Answer of a command that admits jobs.
     #[serde(skip_serializing_if = "Option::is_none")]
     admission: Option<AdmissionView>,
+    /// Answer of the service of this node, if it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    service: Option<ServedView>,
 }
 
 /// The plan of a job that would be admitted.
@@ -190,10 +224,10 @@ impl JobView {
                 (None, Some(DeclinedView::new(declined, job, earliest)))
             }
         };
-        let estimate = planning.estimate(answered).filter(|_| {
-            // A level that has refused is not an estimate.
-            !matches!(&answered.answer, Err(Declined::Validation(_)))
-        });
+        // A level that has refused is not an estimate, and the demand test has the last word.
+        let by_demand = plan.as_ref().is_some_and(PlanView::is_by_demand);
+        let refused = matches!(&answered.answer, Err(Declined::Validation(_)));
+        let estimate = planning.estimate(answered).filter(|_| !refused && !by_demand);
         Self {
             bound: BoundView::new(planning, answered),
             estimate: estimate.map(|rejection: Rejection| rejection.describe(job, 0)),
@@ -207,6 +241,7 @@ impl JobView {
             declined,
             figures: FigureView::all(job, &answered.forecasts),
             admission: None,
+            service: None,
         }
     }
 
@@ -237,6 +272,7 @@ impl JobView {
         if self.lead_ns > 0 {
             rows.insert(0, row("plan in force", nanoseconds(self.lead_ns)));
         }
+        rows.extend(self.service.iter().flat_map(ServedView::rows));
         if let Some(admission) = &self.admission {
             let lines = admission.rows(self.deadline_ns).into_iter();
             rows.extend(lines.map(|(what, text)| row(what, text)));
@@ -247,7 +283,8 @@ impl JobView {
         if let Some(declined) = &self.declined {
             rows.extend(declined.rows());
         }
-        rows.push(row("bound", self.bound.text()));
+        let by_demand = self.plan.as_ref().is_some_and(PlanView::is_by_demand);
+        rows.push(row("bound", self.bound.text(by_demand)));
         rows.extend(self.estimate.clone().map(|text| row("estimate", text)));
         let all = self.figures.len() as u64;
         let measured = self.figures.iter().filter(|figure| figure.is_measured());
@@ -297,19 +334,27 @@ impl BoundView {
                 Limit::Memory => "memory over time",
                 Limit::Resource => "resources over time",
             },
-            // A job that is refused has no end; the refusal stands beside this.
-            plan_over_ns: answered.answer.as_ref().ok().map(over_ns),
+            // A job that is refused has no end; the refusal stands beside this.  A job that the
+            // demand test admits may end before: it has no place with a reserve of its own.
+            plan_over_ns: answered.answer.as_ref().ok().filter(|it| !is_by_demand(it)).map(over_ns),
         }
     }
 
-    fn text(&self) -> String {
-        let end = format!("no plan ends before {} ({})", nanoseconds(self.end_ns), self.limit);
+    /// `by_demand`: the demand test has admitted the job.
+    fn text(&self, by_demand: bool) -> String {
+        let plan = if by_demand { "no plan of the search" } else { "no plan" };
+        let end = format!("{plan} ends before {} ({})", nanoseconds(self.end_ns), self.limit);
         match self.plan_over_ns {
             None => end,
             Some(0) => format!("{end}: this is the best there is"),
             Some(ns) => format!("{end}: the best is {} shorter at most", nanoseconds(ns)),
         }
     }
+}
+
+/// Whether the demand test has admitted a job.
+fn is_by_demand(planned: &Planned) -> bool {
+    planned.strategy == Strategy::EarliestDeadline
 }
 
 /// A line below the name of the job.
@@ -321,10 +366,10 @@ impl PlanView {
     fn new(planned: &Planned, run: &Run, planning: &Planning, answered: &Answered) -> Self {
         let job = &answered.job;
         let attempts = planned.attempts.iter();
-        let test = match planned.strategy {
-            _ if job.best_effort => "best effort",
-            Strategy::EarliestDeadline => "demand",
-            _ => "search",
+        let test = match () {
+            () if job.best_effort => "best effort",
+            () if is_by_demand(planned) => "demand",
+            () => "search",
         };
         Self {
             test,
@@ -339,6 +384,11 @@ impl PlanView {
         }
     }
 
+    /// Whether the demand test has admitted the job.
+    fn is_by_demand(&self) -> bool {
+        self.test == "demand"
+    }
+
     fn rows(&self) -> Vec<Vec<String>> {
         let (end, slack) = (nanoseconds(self.end_ns), nanoseconds(self.slack_ns));
         let end = match self.test {
@@ -346,7 +396,7 @@ impl PlanView {
             _ => format!("{end}, {slack} before the deadline"),
         };
         let mut rows = vec![row("planned end", end), row("strategy", self.strategy.into())];
-        if self.test == "demand" {
+        if self.is_by_demand() {
             let text = "demand test: what is planned already moves".into();
             rows.push(row("admitted by", text));
         }

@@ -136,6 +136,16 @@ impl PlanningOptions {
         self.whole_rate
     }
 
+    /// Whether the job is planned as it would be for its submission: on this node, with the usual
+    /// history and no other way to plan.
+    pub(crate) fn is_usual(&self) -> bool {
+        !self.machine.is_named()
+            && !self.history.is_named()
+            && !self.memory_blind
+            && !self.whole_rate
+            && self.strategies.is_empty()
+    }
+
     /// Planner for the named machine, or for this node at the rate that `device` reports.
     pub(crate) fn planning(&self, device: &Path) -> Result<Planning, Failure> {
         let options = self.planner_options()?;
