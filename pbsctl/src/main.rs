@@ -141,6 +141,16 @@ fn main() -> ExitCode {
     }
 }
 
+/// The failure of a command line, by the message about it: its words before the usage.
+fn wrong_usage(message: &str) -> failure::Failure {
+    let words = message.split("\n\n").next().unwrap_or_default();
+    failure::Failure::Usage(match words.strip_prefix("error: ") {
+        Some(error) => error.into(),
+        // The help is printed where a command is missing.
+        None => "a command is missing; see --help".into(),
+    })
+}
+
 /// Words of the standard library about numbers that cannot be read, and what to write instead.
 const NUMBERS: [(&str, &str); 4] = [
     ("invalid digit found in string", "write a whole number, such as 5"),
@@ -168,6 +178,9 @@ fn tell(told: &clap::Error) -> ExitCode {
             rendered.to_string()
         };
         write_err(&with_remedy(&text));
+        if std::env::args_os().any(|word| word == "--json") {
+            output::write_failure(&wrong_usage(&with_remedy(&rendered.to_string())));
+        }
         return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(failure::USAGE));
     }
     if is_terminal {

@@ -65,8 +65,7 @@ impl Output {
     pub(crate) fn tell(self, failure: &Failure) -> ExitCode {
         report(&failure.to_string());
         if self.json {
-            // If that fails, the line above still tells what went wrong first.
-            let _ = write_out(&(to_json(&stamped("failure", &failure.json())) + "\n"));
+            write_failure(failure);
         }
         ExitCode::from(failure.code())
     }
@@ -103,6 +102,12 @@ impl Output {
         }
         self.print_line(json, text)
     }
+}
+
+/// Prints a failure as JSON, after it was printed as text.
+pub(crate) fn write_failure(failure: &Failure) {
+    // If that fails, the text still tells what went wrong first.
+    let _ = write_out(&(to_json(&stamped("failure", &failure.json())) + "\n"));
 }
 
 /// JSON for people and programs.

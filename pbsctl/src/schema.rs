@@ -44,7 +44,7 @@ Examples:
 plan, job, graph and machine are files in JSON. question and answer are what a planner reads and
 writes: sim --scheduler, run --scheduler, pbsd --scheduler. admission is what a planner reads from
 job explain --admission. pbs.NAME is an answer of pbsctl --json, such as pbs.jobs; the answer has
-this name in its key \"schema\".
+this name and its version in its key \"schema\": pbs.jobs/1.
 
 The $id of a schema has a version at its end, which changes when files that were valid no longer
 are. Some schemas refer to another one by its $id.";

@@ -117,8 +117,9 @@ impl fmt::Display for Error {
             ),
             Self::Planner(path, pid) => write!(
                 f,
-                "{}: process {pid} plans with it, and only one planner may; end that process \
-                 first, or name another file",
+                "{}: process {pid} plans this node with it, and only one planner may. If that is the \
+                 service pbsd, submit jobs to it with pbsctl job submit; otherwise wait for the \
+                 process, or end it",
                 path.display()
             ),
             Self::Failed(path, what) => write!(

@@ -208,9 +208,14 @@ impl fmt::Display for Refusal {
                 }
             }
             Self::Invalid { problems, .. } => f.write_str(&problems.join("\n")),
-            Self::NoSuchJob { job } => {
+            Self::NoSuchJob { job } if job.bytes().all(|byte| byte.is_ascii_digit()) => {
                 write!(f, "there is no job {job}; pbsctl job list lists the jobs")
             }
+            Self::NoSuchJob { job } => write!(
+                f,
+                "no job named {job} waits or runs; give the number of one that is over (pbsctl job \
+                 list)"
+            ),
             Self::NotInState { what } => f.write_str(what),
             Self::Busy => f.write_str("the service has too many requests; ask again later"),
             Self::Lagged => {

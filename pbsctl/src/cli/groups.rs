@@ -26,6 +26,15 @@ use crate::step::StepOptions;
 use crate::top::TopOptions;
 use crate::trace::TraceOptions;
 
+const RUN_PLAN_HELP: &str = "\
+Examples:
+  pbsctl plan run plan.toml                      Run a plan
+  pbsctl plan run plan.toml --report run.json    Write a report of the run as well
+
+The kernel gets the plan as it stands in the file. pbsctl starts the program of each process, waits
+until all of them are in the plan, and follows the plan to its end. What \"pbsctl run\" does with
+jobs stands in pbsctl run --help.";
+
 /// Commands about jobs.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, arg_required_else_help = true)]
@@ -139,6 +148,7 @@ pub(crate) enum PlanCommand {
     Show(PlanShowOptions),
 
     /// Run a plan: load it, start its processes and follow it to its end
+    #[command(mut_arg("files", |files| files.required(true)), after_help = RUN_PLAN_HELP)]
     Run(RunOptions),
 
     /// Load a plan into the kernel without starting its processes
