@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use common::schemas::Schemas;
 use common::{directory, pbsctl, Ran};
-use pbs_clusterd::limits::{Limits, CALLS};
+use pbs_clusterd::limits::{Limits, CALLS, OPERATOR_SHARE};
 use pbs_clusterd::service::Service;
 use pbs_clusterd::session::{self, Notices};
 use pbs_launch::signals::Signals;
@@ -34,6 +34,10 @@ struct Lab {
 
 impl Lab {
     fn new(test: &str) -> Self {
+        Self::with_limits(test, Limits::DEFAULT)
+    }
+
+    fn with_limits(test: &str, limits: Limits) -> Self {
         let files = directory(test, &[]);
         let (served, file) = (files.join("served.db"), files.join("file.db"));
         let clock_s = pbs_uapi::clock::unix_s();
@@ -43,7 +47,7 @@ impl Lab {
         // Names of sockets are short.
         let name = format!("pbsctl-{test}-{}", std::process::id());
         let socket = std::env::temp_dir().join(name).join("s");
-        let notices = serve(&socket, served);
+        let notices = serve(&socket, served, limits);
         let uid = fs::metadata("/proc/self").unwrap().uid();
         let user = pbs_socket::user_name(uid);
         Self { socket, file, user, later: format!("@{}", clock_s + 86_400), notices }
@@ -72,7 +76,7 @@ impl Lab {
     }
 }
 
-fn serve(socket: &Path, ledger: PathBuf) -> Notices {
+fn serve(socket: &Path, ledger: PathBuf, held: Limits) -> Notices {
     let listener = pbs_socket::listen(socket).unwrap();
     let (sender, mut inbox) = pbs_socket::inbox(CALLS).unwrap();
     let notices = session::notices();
@@ -85,7 +89,7 @@ fn serve(socket: &Path, ledger: PathBuf) -> Notices {
         let signals = Signals::new().unwrap();
         let opened = Manager::open(&ledger, Access::Write, Simulated::default());
         let cluster = opened.unwrap().0;
-        Service::new(cluster, signals, Limits::DEFAULT, notices).run(&mut inbox).unwrap();
+        Service::new(cluster, signals, held, notices).run(&mut inbox).unwrap();
     });
     of_lab
 }
@@ -121,6 +125,39 @@ fn commands_say_the_same_of_a_service_and_a_file() {
     assert!(said.contains("there is no request 1, or it has ended"), "{said}");
     let said = lab.say(&["cluster", "node"]);
     assert_eq!(said, "2 nodes, 0 out of use\n");
+}
+
+/// An array longer than a call is submitted in blocks. If a block is refused, none is left.
+#[test]
+fn a_long_array_is_submitted_in_blocks_and_taken_back_if_one_is_refused() {
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    // Root is an operator, and may have more.
+    let user_requests = if is_root { 1_200 / OPERATOR_SHARE } else { 1_200 };
+    let limits = Limits { user_requests, ..Limits::DEFAULT };
+    let lab = Lab::with_limits("clusterd-blocks", limits);
+    let socket = lab.socket.to_str().unwrap();
+    let array = |numbers: &str| {
+        let all = ["--json", "cluster", "alloc", "--service", socket, "--after", &lab.later];
+        let last = ["-t", "1m", "--res", "rset=ncpus=1", "-J", numbers];
+        pbsctl(&[&all[..], &last].concat(), "")
+    };
+    let open = || {
+        let listed = pbsctl(&["--json", "cluster", "info", "--service", socket], "").json();
+        listed["requests"].as_array().unwrap().len()
+    };
+    let ran = array("0-1299");
+    assert_ne!(ran.status, 0);
+    assert!(
+        ran.stderr.contains("1,000 requests of the array before it are ended"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(open(), 0);
+    let submitted = array("1-1100").json();
+    let indices = submitted["requests"].as_array().unwrap().iter();
+    let indices: Vec<u64> = indices.map(|of| of["array_index"].as_u64().unwrap()).collect();
+    assert_eq!(indices, (1..=1100).collect::<Vec<_>>());
+    assert_eq!(open(), 1100);
 }
 
 /// JSON has the same keys and values, but for the time of submission.

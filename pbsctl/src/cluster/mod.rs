@@ -2,6 +2,7 @@
 //! The commands for clusters of many nodes.
 
 mod ask;
+mod blocks;
 mod doctor;
 mod ledger;
 mod numbers;

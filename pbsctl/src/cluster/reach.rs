@@ -14,6 +14,7 @@ use pbs_resources::Rset;
 use pbs_site::{parse_zone, Privilege, User};
 use serde::Serialize;
 
+use super::blocks;
 use super::ledger::{declined, failure, login, open, user_of, Cluster, FILE};
 use crate::failure::Failure;
 use crate::output::report;
@@ -199,7 +200,7 @@ impl Reached<'_> {
                 let ids = cluster.submit(&caller, wish);
                 rows(cluster, &ids.map_err(|error| declined(error, cluster))?)
             }
-            Self::Service(called, _) => Ok(called.client.submit(&Submission::from(wish))?),
+            Self::Service(called, _) => blocks::submit(&mut called.client, wish),
         }
     }
 
