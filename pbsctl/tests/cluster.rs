@@ -720,8 +720,27 @@ fn optimised_plans_are_compared_with_queues() {
     assert!(policies.iter().all(|of| of["event_ns"].as_u64() > Some(0)));
     let learned = ["--policy", "optimised", "--estimates", "learned"];
     let ran = replay(&traces, &[&generate[..], &learned].concat(), "");
-    assert!(ran.stdout.contains("optimised, learned "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("optimised, quantile "), "{}", ran.stdout);
     assert!(ran.stdout.contains("orders per event"), "{}", ran.stdout);
+}
+
+#[test]
+fn errors_of_expected_run_times_are_shown() {
+    let traces = traces("cluster-trace-errors");
+    let generate = ["--generate", "lublin", "--cores", "64", "--jobs", "300", "--policy", "easy"];
+    let json = replay(&traces, &[&generate[..], &["--json"]].concat(), "").json();
+    assert!(json["replays"][0]["run_time_errors"].is_null(), "nobody wants them");
+    let asked = [&generate[..], &["--run-time-errors"]].concat();
+    let json = replay(&traces, &[&asked[..], &["--json"]].concat(), "").json();
+    let errors = &json["replays"][0]["run_time_errors"];
+    assert_eq!((&errors["jobs"], &errors["limit"]["too_short"]), (&300.into(), &0.0.into()));
+    assert!(errors["last_two"]["too_short"].as_f64() > Some(0.0));
+    let users = errors["users"].as_array().unwrap();
+    let jobs: Vec<u64> = users.iter().map(|of| of["jobs"].as_u64().unwrap()).collect();
+    assert!(jobs.is_sorted_by(|one, next| one >= next) && jobs.len() <= 20, "{jobs:?}");
+    let text = replay(&traces, &asked, "").stdout;
+    assert!(text.contains("Accuracy of the run times of users with the most jobs"), "{text}");
+    assert!(text.contains("regression"), "{text}");
 }
 
 #[test]

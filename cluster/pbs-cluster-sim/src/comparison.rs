@@ -6,7 +6,7 @@ use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
 use crate::metrics::{bounded_slowdowns, mean_usage, usage, Metrics, SLOWDOWN_BOUND_S};
-use crate::{Outcome, Policy, TraceJob, Work};
+use crate::{Outcome, Policy, RunTimeErrors, TraceJob, Work};
 
 /// Points of a line over time; more can't be seen.
 const STRETCHES: usize = 600;
@@ -24,6 +24,9 @@ pub struct Comparison {
     pub jobs: usize,
     /// In the order in which they were added.
     pub policies: Vec<Compared>,
+    /// Errors of expected run times in the last schedule, if they are wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_time_errors: Option<RunTimeErrors>,
     #[serde(skip)]
     first_s: Option<u64>,
 }
@@ -73,6 +76,7 @@ impl Comparison {
             cores,
             jobs: jobs.len(),
             policies: Vec::new(),
+            run_time_errors: None,
             first_s: jobs.iter().map(|job| job.submit_s).min(),
         }
     }
@@ -111,6 +115,9 @@ impl Comparison {
         if self.policies.iter().any(|of| of.metrics.sizes.len() > 1) {
             out.push('\n');
             out.push_str(&self.by_sizes().print(format));
+        }
+        if let Some(errors) = &self.run_time_errors {
+            out += &format!("\n{}", errors.text(format));
         }
         out
     }

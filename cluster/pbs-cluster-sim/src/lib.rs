@@ -40,7 +40,7 @@ pub use comparison::{Compared, Comparison, Planning};
 pub use conservative::Conservative;
 pub use driver::{replay, Fault, Outcome};
 pub use easy::Easy;
-pub use estimator::Expect;
+pub use estimator::{ErrorsByRule, ErrorsOfUser, EstimateErrors, Expect, Learner, RunTimeErrors};
 pub use fcfs::Fcfs;
 pub use job::{Estimates, Status, TraceJob};
 pub use lublin::Lublin;

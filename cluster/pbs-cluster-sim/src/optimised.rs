@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use pbs_cluster_planner::optimise::{optimise, Budget, Objective, Pool, WaitingJob};
 
-use crate::estimator::Expect;
+use crate::estimator::{Expect, JobKind, Learner};
 use crate::running::{RunningJobs, Starting};
 use crate::{Policy, TraceJob, Work};
 
@@ -31,7 +31,7 @@ pub struct Optimising {
     pub budget: Budget,
     /// Promise to users.
     pub promise: Promise,
-    /// Run times that plans assume.
+    /// Run times by which the cost of waiting is computed. Plans book each job up to its limit.
     pub expect: Expect,
     /// Cores for short jobs only.
     pub express: Option<Express>,
@@ -64,9 +64,7 @@ pub struct Optimised {
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     job: usize,
-    cores: u64,
-    limit_s: u64,
-    user: u64,
+    kind: JobKind,
     submit_s: u64,
     /// Start in the current plan; the end of all time before the first plan.
     planned_s: u64,
@@ -90,19 +88,10 @@ impl Optimised {
         }
     }
 
-    /// Returns the time for which a job is booked. A promise is kept only by plans that hold even
-    /// if each job runs up to its limit.
-    fn booked_s(&self, user: u64, limit_s: u64) -> u64 {
-        match self.with.promise {
-            Promise::Nothing => self.running.expected_s(user, limit_s),
-            Promise::Start | Promise::Deadline => limit_s,
-        }
-    }
-
     /// Returns the number of cores that a job leaves to short ones.
     fn spare_cores(&self, of: &Waiter) -> u64 {
-        let express = self.with.express.filter(|express| of.limit_s > express.most_s);
-        express.map_or(0, |express| express.cores.min(self.cores - of.cores))
+        let express = self.with.express.filter(|express| of.kind.limit_s > express.most_s);
+        express.map_or(0, |express| express.cores.min(self.cores - of.kind.cores))
     }
 
     /// Whether a new plan can change anything: a job can start, or wants to be told its start or
@@ -111,7 +100,7 @@ impl Optimised {
         let mut waiting = self.waiting.iter();
         let free_cores = self.running.free_cores();
         self.with.promise == Promise::Start
-            || waiting.any(|of| of.cores <= free_cores || of.wanted_s.is_some())
+            || waiting.any(|of| of.kind.cores <= free_cores || of.wanted_s.is_some())
     }
 
     /// Promises the deadlines that the plan keeps, and declines the jobs whose deadlines it misses.
@@ -129,22 +118,22 @@ impl Optimised {
         let pool = Pool::with_running(now_s, self.cores, self.running.ends());
         let mut user_core_s: HashMap<u64, u64> = HashMap::new();
         for of in &self.waiting {
-            let area = of.cores.saturating_mul(self.booked_s(of.user, of.limit_s));
-            let of_user = user_core_s.entry(of.user).or_default();
+            let area = of.kind.cores.saturating_mul(of.kind.limit_s);
+            let of_user = user_core_s.entry(of.kind.user).or_default();
             *of_user = of_user.saturating_add(area);
         }
         let jobs: Vec<WaitingJob> = self
             .waiting
             .iter()
             .map(|of| WaitingJob {
-                cores: of.cores,
-                duration_s: self.booked_s(of.user, of.limit_s),
-                expected_s: self.running.expected_s(of.user, of.limit_s),
+                cores: of.kind.cores,
+                duration_s: of.kind.limit_s,
+                expected_s: self.running.expected_s(&of.kind),
                 waited_s: now_s - of.submit_s,
                 latest_start_s: of.told_s.unwrap_or(u64::MAX),
                 wanted_start_s: of.wanted_s.unwrap_or(u64::MAX),
                 spare_cores: self.spare_cores(of),
-                user_core_s: user_core_s.get(&of.user).copied().unwrap_or(0),
+                user_core_s: user_core_s.get(&of.kind.user).copied().unwrap_or(0),
             })
             .collect();
         // In the order of its starts, the current plan starts no job later than before, as cores
@@ -181,22 +170,36 @@ impl Optimised {
     }
 
     fn begin(&mut self, now_s: u64, waiter: &Waiter) {
-        let booked_s = self.booked_s(waiter.user, waiter.limit_s);
-        let &Waiter { job, cores, user, limit_s, .. } = waiter;
-        self.running.begin(now_s, Starting { job, cores, user, limit_s, booked_s });
+        let &Waiter { job, kind, .. } = waiter;
+        self.running.begin(now_s, Starting { job, kind, booked_s: kind.limit_s });
         self.broken += usize::from(waiter.told_s.is_some_and(|told_s| now_s > told_s));
     }
 }
 
 impl Policy for Optimised {
     fn name(&self) -> &str {
-        match (self.with.promise, self.with.expect) {
-            (Promise::Nothing, Expect::Limit) => "optimised",
-            (Promise::Nothing, Expect::Learned) => "optimised, learned",
-            (Promise::Start, Expect::Limit) => "optimised, start promised",
-            (Promise::Start, Expect::Learned) => "optimised, start promised, learned",
-            (Promise::Deadline, Expect::Limit) => "optimised, deadlines promised",
-            (Promise::Deadline, Expect::Learned) => "optimised, deadlines promised, learned",
+        let [limit, last_two, quantile, regression] = match self.with.promise {
+            Promise::Nothing => {
+                ["optimised", "optimised, last-two", "optimised, quantile", "optimised, regression"]
+            }
+            Promise::Start => [
+                "optimised, start promised",
+                "optimised, start promised, last-two",
+                "optimised, start promised, quantile",
+                "optimised, start promised, regression",
+            ],
+            Promise::Deadline => [
+                "optimised, deadlines promised",
+                "optimised, deadlines promised, last-two",
+                "optimised, deadlines promised, quantile",
+                "optimised, deadlines promised, regression",
+            ],
+        };
+        match self.with.expect {
+            Expect::Limit => limit,
+            Expect::Learned(Learner::LastTwo) => last_two,
+            Expect::Learned(Learner::Quantile) => quantile,
+            Expect::Learned(Learner::Regression) => regression,
         }
     }
 
@@ -209,9 +212,7 @@ impl Policy for Optimised {
             let wanted_s = deadline_s.map(|deadline_s| deadline_s.saturating_sub(limit_s));
             self.waiting.push(Waiter {
                 job,
-                cores: what.cores,
-                limit_s,
-                user: what.user,
+                kind: JobKind { user: what.user, cores: what.cores, limit_s },
                 submit_s: now_s,
                 planned_s: u64::MAX,
                 told_s: None,

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::estimator::{corrected_end_s, Estimator, Expect};
+use crate::estimator::{corrected_end_s, Estimator, Expect, JobKind};
 
 /// Running jobs and the cores that they leave.
 #[derive(Clone, Debug)]
@@ -18,18 +18,14 @@ pub(crate) struct RunningJobs {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Starting {
     pub(crate) job: usize,
-    pub(crate) cores: u64,
-    pub(crate) user: u64,
-    /// Run time after which the job is killed.
-    pub(crate) limit_s: u64,
+    pub(crate) kind: JobKind,
     /// Run time for which the scheduler books the cores.
     pub(crate) booked_s: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Running {
-    cores: u64,
-    user: u64,
+    kind: JobKind,
     start_s: u64,
     /// Expected end.
     end_s: u64,
@@ -46,28 +42,27 @@ impl RunningJobs {
         self.free_cores
     }
 
-    /// Returns the run time that is expected of a user's job.
-    pub(crate) fn expected_s(&self, user: u64, limit_s: u64) -> u64 {
-        self.estimator.expected_s(user, limit_s)
+    /// Returns the run time that is expected of a job.
+    pub(crate) fn expected_s(&self, job: &JobKind) -> u64 {
+        self.estimator.expected_s(job)
     }
 
     pub(crate) fn begin(&mut self, now_s: u64, starting: Starting) {
-        let Starting { job, cores, user, limit_s, booked_s } = starting;
-        self.free_cores -= cores;
+        let Starting { job, kind, booked_s } = starting;
+        self.free_cores -= kind.cores;
         let running = Running {
-            cores,
-            user,
+            kind,
             start_s: now_s,
             end_s: now_s.saturating_add(booked_s),
-            limit_end_s: now_s.saturating_add(limit_s),
+            limit_end_s: now_s.saturating_add(kind.limit_s),
         };
         self.jobs.insert(job, running);
     }
 
     pub(crate) fn ended(&mut self, now_s: u64, job: usize) {
         if let Some(of) = self.jobs.remove(&job) {
-            self.free_cores += of.cores;
-            self.estimator.ended(of.user, now_s - of.start_s);
+            self.free_cores += of.kind.cores;
+            self.estimator.ended(&of.kind, now_s - of.start_s);
         }
     }
 
@@ -80,6 +75,6 @@ impl RunningJobs {
 
     /// Returns the expected end of each job and its cores, in no order.
     pub(crate) fn ends(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.jobs.values().map(|of| (of.end_s, of.cores))
+        self.jobs.values().map(|of| (of.end_s, of.kind.cores))
     }
 }

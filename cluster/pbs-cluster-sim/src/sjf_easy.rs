@@ -3,7 +3,7 @@
 //! and EASY++ with learned run times (Tsafrir, Etsion and Feitelson 2007, *Backfilling using
 //! system-generated predictions rather than user runtime estimates*).
 
-use crate::estimator::Expect;
+use crate::estimator::{Expect, JobKind, Learner};
 use crate::running::{RunningJobs, Starting};
 use crate::{Policy, TraceJob};
 
@@ -20,9 +20,7 @@ pub struct SjfEasy {
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     job: usize,
-    cores: u64,
-    limit_s: u64,
-    user: u64,
+    kind: JobKind,
 }
 
 impl SjfEasy {
@@ -32,13 +30,13 @@ impl SjfEasy {
     }
 
     fn expected_s(&self, waiter: &Waiter) -> u64 {
-        self.running.expected_s(waiter.user, waiter.limit_s)
+        self.running.expected_s(&waiter.kind)
     }
 
     fn begin(&mut self, now_s: u64, waiter: Waiter, started: &mut Vec<usize>) {
         let booked_s = self.expected_s(&waiter);
-        let Waiter { job, cores, limit_s, user } = waiter;
-        self.running.begin(now_s, Starting { job, cores, user, limit_s, booked_s });
+        let Waiter { job, kind } = waiter;
+        self.running.begin(now_s, Starting { job, kind, booked_s });
         started.push(waiter.job);
     }
 
@@ -65,14 +63,17 @@ impl Policy for SjfEasy {
     fn name(&self) -> &str {
         match self.expect {
             Expect::Limit => "SJF-EASY",
-            Expect::Learned => "EASY++",
+            Expect::Learned(Learner::LastTwo) => "EASY++",
+            Expect::Learned(Learner::Quantile) => "EASY++, quantile",
+            Expect::Learned(Learner::Regression) => "EASY++, regression",
         }
     }
 
     fn submit(&mut self, _: u64, job: usize, what: &TraceJob) {
         if (1..=self.cores).contains(&what.cores) {
             let limit_s = what.requested_s.max(1);
-            self.waiting.push(Waiter { job, cores: what.cores, limit_s, user: what.user });
+            let kind = JobKind { user: what.user, cores: what.cores, limit_s };
+            self.waiting.push(Waiter { job, kind });
         }
     }
 
@@ -84,7 +85,7 @@ impl Policy for SjfEasy {
         self.running.correct(now_s);
         let mut places = 0;
         while let Some(&first) = self.waiting.get(places) {
-            if first.cores > self.running.free_cores() {
+            if first.kind.cores > self.running.free_cores() {
                 break;
             }
             places += 1;
@@ -94,10 +95,10 @@ impl Policy for SjfEasy {
         let Some(&first) = self.waiting.first() else {
             return;
         };
-        let (first_s, mut spare_cores) = self.first_free(first.cores);
+        let (first_s, mut spare_cores) = self.first_free(first.kind.cores);
         let mut behind: Vec<(u64, usize, Waiter)> = Vec::new();
         for (place, &waiter) in self.waiting.iter().enumerate().skip(1) {
-            if waiter.cores <= self.running.free_cores() {
+            if waiter.kind.cores <= self.running.free_cores() {
                 behind.push((self.expected_s(&waiter), place, waiter));
             }
         }
@@ -105,12 +106,12 @@ impl Policy for SjfEasy {
         let mut gone = Vec::new();
         for (expected_s, place, waiter) in behind {
             let in_time = now_s.saturating_add(expected_s) <= first_s;
-            let beside = waiter.cores <= spare_cores;
-            if waiter.cores > self.running.free_cores() || !(in_time || beside) {
+            let beside = waiter.kind.cores <= spare_cores;
+            if waiter.kind.cores > self.running.free_cores() || !(in_time || beside) {
                 continue;
             }
             if !in_time {
-                spare_cores -= waiter.cores;
+                spare_cores -= waiter.kind.cores;
             }
             gone.push(place);
             self.begin(now_s, waiter, started);

@@ -8,8 +8,8 @@ use pbs_cluster_planner::{Machine, Rules};
 use pbs_cluster_sim::metrics::Metrics;
 use pbs_cluster_sim::workload::add_deadlines;
 use pbs_cluster_sim::{
-    check, replay, Easy, Estimates, Expect, Express, Lublin, Optimised, Optimising, Outcome,
-    Planned, Policy, Promise, SjfEasy, TraceJob,
+    check, replay, Easy, Estimates, Expect, Express, Learner, Lublin, Optimised, Optimising,
+    Outcome, Planned, Policy, Promise, SjfEasy, TraceJob,
 };
 use pbs_gen::{Random, Stream};
 use pbs_site::Site;
@@ -52,14 +52,15 @@ fn no_promised_start_is_broken() {
     let mut random = Random::new(1, Stream::Trace);
     for seed in 0..100 {
         let jobs = random_jobs(&mut random);
-        for expect in [Expect::Limit, Expect::Learned] {
+        for expect in [Expect::Limit, Expect::Learned(Learner::LastTwo)] {
             let mut policy = Optimised::new(8, with(Promise::Start, expect, seed));
             outcomes(&jobs, 8, &mut policy);
             assert_eq!(policy.broken_promises(), Some(0));
         }
     }
     let jobs = lublin(1);
-    let mut policy = Optimised::new(256, with(Promise::Start, Expect::Learned, 1));
+    let mut policy =
+        Optimised::new(256, with(Promise::Start, Expect::Learned(Learner::LastTwo), 1));
     outcomes(&jobs, 256, &mut policy);
     assert_eq!(policy.broken_promises(), Some(0));
 }
@@ -69,7 +70,7 @@ fn plans_without_a_promise_run_all_jobs() {
     let mut random = Random::new(2, Stream::Trace);
     for seed in 0..100 {
         let jobs = random_jobs(&mut random);
-        for expect in [Expect::Limit, Expect::Learned] {
+        for expect in [Expect::Limit, Expect::Learned(Learner::LastTwo)] {
             let mut policy = Optimised::new(8, with(Promise::Nothing, expect, seed));
             outcomes(&jobs, 8, &mut policy);
             assert_eq!(policy.broken_promises(), None);

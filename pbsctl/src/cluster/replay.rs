@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use pbs_cluster_sim::{
     against, against_text, as_they_came, check, replay, swf, workload, Against, Comparison,
-    Estimates, Format, Lublin, Outcome, Planning, Policy, Size, Summary, TraceJob,
+    Estimates, Format, Lublin, Outcome, Planning, Policy, RunTimeErrors, Size, Summary, TraceJob,
 };
 use pbs_text::grouped;
 use serde::Serialize;
@@ -383,6 +383,10 @@ fn compare(
         let of = run(jobs, policy.as_mut(), on.cores)?;
         comparison.push_with(policy.name(), &of.jobs, &of.outcomes, of.planning);
         schedule = Some(of);
+    }
+    if options.policies.run_time_errors {
+        let errors = schedule.as_ref().map(|of| RunTimeErrors::of(&of.jobs, &of.outcomes));
+        comparison.run_time_errors = errors;
     }
     Ok((comparison, schedule))
 }

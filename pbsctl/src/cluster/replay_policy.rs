@@ -4,8 +4,8 @@
 use clap::{Args, ValueEnum};
 use pbs_cluster_planner::Rules;
 use pbs_cluster_sim::{
-    Conservative, Easy, Expect, Fcfs, Optimised, Overtaking, Planned, Policy, Promise, SiteQueue,
-    SjfEasy,
+    Conservative, Easy, Expect, Fcfs, Learner, Optimised, Overtaking, Planned, Policy, Promise,
+    SiteQueue, SjfEasy,
 };
 use pbs_manager::MOST_BACKFILLS;
 use pbs_uapi::clock::unix_s;
@@ -37,6 +37,15 @@ pub(super) struct PolicyOptions {
     #[arg(long, value_enum, default_value = "users")]
     pub(super) estimates: EstimatesName,
 
+    /// Rule of learned run times; by default quantile for --estimates learned, and last-two for
+    /// easy++
+    #[arg(long, value_enum, value_name = "RULE")]
+    learner: Option<LearnerName>,
+
+    /// Print the errors of expected run times under the last scheduler, by rule and by user
+    #[arg(long)]
+    pub(super) run_time_errors: bool,
+
     #[command(flatten)]
     optimiser: OptimiserOptions,
 }
@@ -46,10 +55,32 @@ pub(super) struct PolicyOptions {
 pub(super) enum EstimatesName {
     /// The times that users requested
     Users,
-    /// For optimised plans, the mean of the user's last two run times; for the others, as users
+    /// For the costs of optimised plans, run times that the user's earlier jobs let expect
+    /// (--learner); for the others, as users
     Learned,
     /// The real run times of the jobs
     Perfect,
+}
+
+/// Rules by which run times are learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LearnerName {
+    /// The mean of the user's last two run times
+    LastTwo,
+    /// The upper quartile of the user's last ten jobs that are alike
+    Quantile,
+    /// A regression that follows all jobs
+    Regression,
+}
+
+impl LearnerName {
+    fn learner(self) -> Learner {
+        match self {
+            Self::LastTwo => Learner::LastTwo,
+            Self::Quantile => Learner::Quantile,
+            Self::Regression => Learner::Regression,
+        }
+    }
 }
 
 /// The schedulers that there are.
@@ -145,8 +176,10 @@ impl PolicyOptions {
         let of_site = pbs_cluster_planner::Policy::of_site(&on.site);
         // Without nodes and rules, the queues of the literature are the same, and faster.
         let is_pool = self.is_on_pool(name) || on.is_one_pool();
+        let learned =
+            |default: LearnerName| Expect::Learned(self.learner.unwrap_or(default).learner());
         let expect = match self.estimates {
-            EstimatesName::Learned => Expect::Learned,
+            EstimatesName::Learned => learned(LearnerName::Quantile),
             EstimatesName::Users | EstimatesName::Perfect => Expect::Limit,
         };
         let optimised = |promise| {
@@ -158,7 +191,7 @@ impl PolicyOptions {
             PolicyName::OptimisedStart => return optimised(Promise::Start),
             PolicyName::OptimisedDeadline => return optimised(Promise::Deadline),
             PolicyName::EasyPlusPlus => {
-                return Box::new(SjfEasy::new(on.cores, Expect::Learned));
+                return Box::new(SjfEasy::new(on.cores, learned(LearnerName::LastTwo)));
             }
             PolicyName::SjfEasy if is_pool => {
                 return Box::new(SjfEasy::new(on.cores, Expect::Limit));

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Run times that a scheduler expects, learned from those of a user's last jobs.
+//!
+//! An expected run time is never more than the user's limit, which remains the time at which a job
+//! is killed. A job that outlives its expected end gets another one ([`corrected_end_s`]).
+
+mod errors;
+mod history;
+mod regression;
+
+pub use errors::{ErrorsByRule, ErrorsOfUser, EstimateErrors, RunTimeErrors};
+
+use history::History;
+use regression::Regression;
+
+/// Source of expected run times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// The limit of the user.
+    Limit,
+    /// Run times of the user's earlier jobs.
+    Learned(Learner),
+}
+
+/// Rule by which run times are learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learner {
+    /// The mean of the user's last two run times (Tsafrir, Etsion and Feitelson 2007,
+    /// *Backfilling using system-generated predictions rather than user runtime estimates*).
+    LastTwo,
+    /// The upper quartile of the last ten run times of the user's jobs that are alike.
+    Quantile,
+    /// A linear regression of the logarithms, which follows the jobs that end (after Gaussier,
+    /// Glesser, Reis and Trystram 2015, *Improving backfilling by using machine learning to predict
+    /// running times*).
+    Regression,
+}
+
+impl Learner {
+    /// All rules.
+    pub const ALL: [Self; 3] = [Self::LastTwo, Self::Quantile, Self::Regression];
+
+    /// Returns the name of the rule in options and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LastTwo => "last-two",
+            Self::Quantile => "quantile",
+            Self::Regression => "regression",
+        }
+    }
+}
+
+/// Properties of a job that are known before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JobKind {
+    pub(crate) user: u64,
+    pub(crate) cores: u64,
+    /// Run time after which the job is killed.
+    pub(crate) limit_s: u64,
+}
+
+/// Expected run times, by what has ended up to now.
+#[derive(Clone, Debug)]
+pub(crate) struct Estimator {
+    expect: Expect,
+    history: History,
+    regression: Regression,
+}
+
+impl Estimator {
+    pub(crate) fn new(expect: Expect) -> Self {
+        Self { expect, history: History::default(), regression: Regression::new() }
+    }
+
+    /// Records the run time of a job that has ended.
+    pub(crate) fn ended(&mut self, job: &JobKind, run_s: u64) {
+        if self.expect == Expect::Learned(Learner::Regression) {
+            self.regression.learn(&self.history, job, run_s);
+        }
+        self.history.push(job, run_s);
+    }
+
+    /// Returns the expected run time of a job: its limit, as long as its user has no history.
+    pub(crate) fn expected_s(&self, job: &JobKind) -> u64 {
+        let limit_s = job.limit_s.max(1);
+        let expected_s = match self.expect {
+            Expect::Limit => None,
+            Expect::Learned(Learner::LastTwo) => self.history.mean_of_two_s(job.user),
+            Expect::Learned(Learner::Quantile) => self.history.upper_quartile_s(job),
+            Expect::Learned(Learner::Regression) => self.regression.expected_s(&self.history, job),
+        };
+        expected_s.unwrap_or(limit_s).clamp(1, limit_s)
+    }
+}
+
+/// Returns the expected end of a job that has passed its expected end: its run time up to now is
+/// doubled until the end is ahead. Never after the end of its limit.
+pub(crate) fn corrected_end_s(now_s: u64, start_s: u64, end_s: u64, limit_end_s: u64) -> u64 {
+    let mut span_s = end_s.saturating_sub(start_s).max(1);
+    while start_s.saturating_add(span_s) <= now_s {
+        span_s = span_s.saturating_mul(2);
+    }
+    start_s.saturating_add(span_s).min(limit_end_s.max(now_s.saturating_add(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(user: u64, cores: u64, limit_s: u64) -> JobKind {
+        JobKind { user, cores, limit_s }
+    }
+
+    #[test]
+    fn the_mean_of_the_last_two_is_expected() {
+        let mut learned = Estimator::new(Expect::Learned(Learner::LastTwo));
+        let of = job(1, 4, 100);
+        assert_eq!(learned.expected_s(&of), 100, "nothing is known yet");
+        learned.ended(&of, 40);
+        assert_eq!(learned.expected_s(&of), 40);
+        learned.ended(&of, 20);
+        learned.ended(&job(1, 1, 300), 60);
+        assert_eq!(learned.expected_s(&of), 40, "the first one is forgotten");
+        assert_eq!(learned.expected_s(&job(1, 4, 30)), 30, "the limit binds");
+        assert_eq!(learned.expected_s(&job(2, 4, 100)), 100, "another user");
+        let mut limit = Estimator::new(Expect::Limit);
+        limit.ended(&of, 40);
+        assert_eq!(limit.expected_s(&of), 100);
+    }
+
+    #[test]
+    fn the_upper_quartile_of_jobs_that_are_alike_is_expected() {
+        let mut learned = Estimator::new(Expect::Learned(Learner::Quantile));
+        let of = job(1, 4, 100);
+        for run_s in [90, 10, 20] {
+            learned.ended(&of, run_s);
+        }
+        // Two jobs of another kind are not enough to say anything of their kind.
+        learned.ended(&job(1, 8, 500), 400);
+        learned.ended(&job(1, 8, 500), 400);
+        assert_eq!(learned.expected_s(&of), 90);
+        learned.ended(&of, 30);
+        assert_eq!(learned.expected_s(&of), 30, "the third of four");
+        assert_eq!(learned.expected_s(&job(1, 8, 500)), 400, "the fifth of all six of the user");
+        learned.ended(&job(1, 8, 500), 50);
+        assert_eq!(learned.expected_s(&job(1, 8, 500)), 400);
+        assert_eq!(learned.expected_s(&job(1, 16, 500)), 400, "the same limit");
+        for _ in 0..10 {
+            learned.ended(&of, 70);
+        }
+        assert_eq!(learned.expected_s(&of), 70, "older ones are forgotten");
+    }
+
+    #[test]
+    fn the_regression_follows_the_jobs() {
+        let mut learned = Estimator::new(Expect::Learned(Learner::Regression));
+        let of = job(1, 4, 36_000);
+        assert_eq!(learned.expected_s(&of), 36_000, "nothing is known yet");
+        for _ in 0..2_000 {
+            learned.ended(&of, 3_600);
+        }
+        let expected_s = learned.expected_s(&of);
+        assert!((3_000..4_500).contains(&expected_s), "{expected_s}");
+        // Narrow jobs of all users run for a tenth of their limits, wide ones for all of it.
+        let mut learned = Estimator::new(Expect::Learned(Learner::Regression));
+        for round in 0..4_000 {
+            let limit_s = 1_000 * (1 + round % 7);
+            learned.ended(&job(round % 5, 1, limit_s), limit_s / 10);
+            learned.ended(&job(round % 5, 64, limit_s), limit_s);
+        }
+        let narrow_s = learned.expected_s(&job(1, 1, 20_000));
+        let wide_s = learned.expected_s(&job(1, 64, 20_000));
+        assert!(narrow_s < wide_s, "{narrow_s} {wide_s}");
+        assert!(wide_s <= 20_000);
+    }
+
+    #[test]
+    fn a_passed_estimate_is_doubled_up_to_the_limit() {
+        assert_eq!(corrected_end_s(109, 100, 110, 200), 110);
+        assert_eq!(corrected_end_s(110, 100, 110, 200), 120);
+        assert_eq!(corrected_end_s(155, 100, 110, 200), 180);
+        assert_eq!(corrected_end_s(185, 100, 110, 200), 200);
+    }
+}
