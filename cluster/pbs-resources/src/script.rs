@@ -24,7 +24,11 @@ use std::fmt;
 pub const PREFIX: &str = "#CCS";
 
 /// Prefixes of other batch systems, whose options are not read.
-const FOREIGN: [&str; 7] = ["#PBS", "#SBATCH", "#BSUB", "#FLUX:", "#OAR", "#COBALT", "#MSUB"];
+const FOREIGN: [&str; 10] =
+    ["#PBS", "#SBATCH", "#BSUB", "#FLUX:", "#flux:", "#OAR", "#COBALT", "#MSUB", "#PJM", "#DSUB"];
+
+/// Prefixes of other batch systems that an option may follow without a space.
+const SHORT_FOREIGN: [&str; 3] = ["#$", "#@", "# @"];
 
 /// Maximum number of lines that a message lists.
 const SHOWN_LINES: usize = 8;
@@ -183,7 +187,13 @@ impl Script {
             // #FLUX: ends with a colon, and needs no space.
             rest.is_some_and(|rest| prefix.ends_with(':') || rest.starts_with(char::is_whitespace))
         };
-        if let Some(prefix) = FOREIGN.iter().find(is_foreign) {
+        let is_short = |prefix: &&&str| {
+            content
+                .strip_prefix(**prefix)
+                .is_some_and(|rest| is_option_of(prefix, rest.trim_start()))
+        };
+        let foreign = FOREIGN.iter().find(is_foreign);
+        if let Some(prefix) = foreign.or_else(|| SHORT_FOREIGN.iter().find(is_short)) {
             self.leave(line, Why::Foreign(prefix));
         } else if is_misspelled(content) {
             self.leave(line, Why::Misspelled);
@@ -196,6 +206,18 @@ impl Script {
             None => self.unread.push(Unread { why, lines: vec![line] }),
         }
     }
+}
+
+/// Whether an option of another batch system follows its prefix: Grid Engine has `#$ -N name`, and
+/// LoadLeveler `# @ class = long` and `# @ queue`. A sentence has neither.
+fn is_option_of(prefix: &str, rest: &str) -> bool {
+    if prefix == "#$" {
+        return rest.starts_with('-');
+    }
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+    let (word, behind) = rest.split_at(end);
+    let behind = behind.trim_start();
+    !word.is_empty() && (behind.starts_with('=') || (word == "queue" && behind.is_empty()))
 }
 
 /// Whether a comment has the prefix in another spelling and an option behind it. A sentence about
@@ -331,12 +353,19 @@ mod tests {
     fn directives_of_other_systems_are_listed() {
         let script = read(
             "#!/bin/bash\n#PBS -N relax\n#PBS -l walltime=24:00:00\n#CCS -t 1h\n#PBSX\n\
-             #SBATCH --nodes=2\n# PBS is not read\n#flux: x\n",
+             #SBATCH --nodes=2\n# PBS is not read\n#flux: x\n#$ -N relax\n#$-cwd\n# @ class = \
+             long\n#@queue\n#$ is money\n# @ home\n# @anna wrote this\n#@\n",
         )
         .unwrap();
         let unread = |why, lines: &[usize]| Unread { why, lines: lines.to_vec() };
-        let expected =
-            [unread(Why::Foreign("#PBS"), &[2, 3]), unread(Why::Foreign("#SBATCH"), &[6])];
+        let expected = [
+            unread(Why::Foreign("#PBS"), &[2, 3]),
+            unread(Why::Foreign("#SBATCH"), &[6]),
+            unread(Why::Foreign("#flux:"), &[8]),
+            unread(Why::Foreign("#$"), &[9, 10]),
+            unread(Why::Foreign("# @"), &[11]),
+            unread(Why::Foreign("#@"), &[12]),
+        ];
         assert_eq!(script.unread, expected);
         assert!(script.unread[0]
             .to_string()
