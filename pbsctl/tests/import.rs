@@ -104,7 +104,7 @@ fn a_workflow_becomes_a_job_at_a_rate() {
 fn a_graph_of_graphviz_becomes_a_task_graph() {
     let text = "/* a flow */ strict digraph \"my flow\" {\n  rankdir = LR; node [shape=box];\n\
                 # a comment\n  load [runtime=1.5, memory=\"4096\"]\n  load -> { sort:n; \"the \\\"pack\\\"\" } \
-                -> done [bytes=64, style=dotted];\n  subgraph cluster_0 { sort [cores=2, label=\"S\"] }\n\
+                -> done [bytes=64, style=dotted];\n  subgraph cluster_0 { sort [Cores=2, label=\"\"] }\n\
                 lonely [runtime=0]\n}\n";
     let ran = pbsctl(&["plan", "import", "-", "--runtime", "500ms"], text);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
@@ -150,16 +150,85 @@ runtime_ns = 0
     );
 }
 
+/// What a task has and the result has not is named, also if nobody here knows it.
+#[test]
+fn fields_that_are_not_read_are_named() {
+    let text = r#"{"workflow": {"specification": {"tasks": [
+        {"name": "a", "id": "1", "parents": [], "inputFiles": [], "executedAt": "now"},
+        {"name": "b", "id": "2", "parents": ["1"], "outputFiles": ["f"], "deadline": 5}],
+        "files": [{"id": "f", "sizeInBytes": 1.5}]},
+        "execution": {"tasks": [{"id": "1", "runtimeInSeconds": 1, "machines": ["m"], "priority": 20},
+        {"id": "9", "runtimeInSeconds": 7}]}}}"#;
+    let ran = pbsctl(&["plan", "import", "-", "--runtime", "1"], text);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    for told in [
+        "fields of tasks are left out: deadline, machines, priority\n",
+        "1 task of the execution is left out: no task has its id",
+    ] {
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+}
+
+/// Tools name nodes by numbers, and write the names of tasks into labels.
+#[test]
+fn tasks_are_called_by_their_labels() {
+    let text =
+        "digraph g {\n  0 [label=\"all\"]; 1 [label = \"sort\\nby: \" + \"name\", shape=box];\n\
+                2 [label=\"map\"]; 3 [label=\"map\"]; 4 [label=<<b>the</b> <i>last</i>>]\n\
+                a [label=a]; b [label=\"\\N 2\"]; c [label=0]; d [label=\"\"]; e\n\
+                0 -> 1 -> {2 3} -> 4\n}\n";
+    let ran = pbsctl(&["plan", "import", "-", "--runtime", "1"], text);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let names: Vec<_> =
+        ran.stdout.lines().filter_map(|line| line.strip_prefix("name = ")).collect();
+    let expected = [
+        "g",
+        "all",
+        "sort by: name",
+        "map (2)",
+        "map (3)",
+        "the last",
+        "a",
+        "b 2",
+        "0 (c)",
+        "d",
+        "e",
+    ];
+    assert_eq!(names, expected.map(|name| format!("\"{name}\"")));
+    assert!(ran.stdout.contains("after = [\"map (2)\", \"map (3)\"]"), "{}", ran.stdout);
+    let long = format!("digraph g {{ n [label=\"{}\"] }}", "x".repeat(201));
+    let ran = pbsctl(&["plan", "import", "-", "--runtime", "1"], &long);
+    assert!(ran.stdout.contains("name = \"n\""), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn figures_under_other_names_are_reported() {
+    let text = "digraph g { a [size=5]; b [WCET=7, RunTime=2]; a -> b [size=8]; }";
+    let ran = pbsctl(&["plan", "import", "-", "--runtime", "1"], text);
+    for told in ["other figures of tasks, such as size", "size of arrows is left out"] {
+        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+    }
+    assert!(ran.stdout.contains("runtime_ns = 2_000_000_000"), "{}", ran.stdout);
+}
+
 #[test]
 fn what_is_wrong_with_a_workflow_is_told() {
     for (text, arguments, told) in [
         ("digraph g { a -> b; b -> c; }", &[][..], "3 of 3 tasks have no run time; add --runtime"),
-        ("digraph g { a -> b; b -> a; }", &["--runtime", "1"], "wait"),
+        // The line of a circle would be one of the result.
+        ("digraph g { a -> b; b -> a; }", &["--runtime", "1"], "standard input: tasks a, b wait"),
+        ("", &[], "standard input: it is empty; name a file with a plan"),
+        ("<adag><job/></adag>", &[], "it is none of these; name a file with a plan"),
+        ("{\"tasks\": []}", &[], "WfFormat (JSON with \"workflow\")"),
         ("graph g { a -- b }", &[], "write digraph"),
         ("digraph g { a -- b }", &[], "-- has no direction"),
         ("digraph g {\n a -> [b]", &[], "2: [ is no name of a task"),
         ("digraph g {\n a -> b", &[], "a brace { has no end"),
-        ("digraph g { a [runtime=soon] }", &[], "runtime is soon; it must be a number"),
+        ("digraph g { a [runtime=soon] }", &[], "runtime is soon; write a number of seconds"),
+        ("digraph g { a [memory=4G] }", &[], "memory is 4G; write a number of bytes"),
+        ("digraph g { a [label=<b> }", &[], "} is no attribute; close the list by ]"),
+        ("digraph g { a [label=<<b> }", &[], "a text in HTML, which begins with <, has no end"),
+        ("digraph g { a [label=\"b\" + c] }", &[], "+ joins quoted text"),
         ("digraph g { a } b", &[], "b follows the graph"),
         ("digraph g { }", &[], "has no tasks"),
         ("digraph g { a [runtime=1e11] }", &["--runtime", "1"], "the runtime 1e11 is too long"),
@@ -177,6 +246,28 @@ fn what_is_wrong_with_a_workflow_is_told() {
             "{\"workflow\": {\"tasks\": [{\"id\": \"a\", \"runtime\": -1}]}}",
             &[],
             "the run time of task a is -1",
+        ),
+        (
+            "{\"workflow\": {\"tasks\": [{\"id\": \"a\", \"cores\": \"4\"}]}}",
+            &[],
+            "cores of task a is \"4\"; write a number",
+        ),
+        (
+            "{\"workflow\": {\"tasks\": [{\"id\": \"a\", \"children\": [1]}]}}",
+            &[],
+            "names the child 1, which is no text",
+        ),
+        (
+            "{\"workflow\": {\"tasks\": [{\"id\": \"1\", \"name\": \"x\"}, {\"id\": \"2\", \
+             \"name\": \"x\"}, {\"id\": \"3\", \"parents\": [\"x\"]}]}}",
+            &[],
+            "names the parent x, which is the name of several tasks",
+        ),
+        (
+            "{\"workflow\": {\"tasks\": [{\"id\": \"a\", \"files\": [{\"link\": \"output\", \
+             \"name\": \"f\", \"size\": \"4K\"}]}]}}",
+            &[],
+            "the size of file f is \"4K\"; write a number of bytes",
         ),
         ("{\"workflow\": 3}", &[], "is no list"),
         ("{\"workflow\": ", &[], "this is no JSON"),

@@ -30,8 +30,8 @@ A directory becomes a job: job_details_N.csv, job_processes_N.csv and job_tasks_
 second, a unit of memory a byte.
 
 A workflow in WfFormat (WfCommons, JSON) or DOT becomes a task graph. With --rate it becomes a job
-with a process for each task. In DOT, a task has runtime (seconds), cores and memory (bytes), an
-arrow has bytes. What the result can't have is told on standard error.
+with a process for each task. In DOT, a task has label, runtime (seconds), cores and memory (bytes),
+an arrow has bytes. Parts that the result can't have are named on standard error.
 
 Examples:
   pbsctl plan import sim.log > plan.toml
@@ -108,6 +108,15 @@ pub(crate) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, F
              directory instead of a file"
                 .into(),
         ));
+    }
+    if !text.contains(";;") {
+        let what = if text.trim().is_empty() { "it is empty" } else { "it is none of these" };
+        return Err(Failure::Failed(format!(
+            "{}: {what}; name a file with a plan on one line (PROCESSES;ID,BUFFER;...;;...), a \
+             workflow in WfFormat (JSON with \"workflow\") or in DOT (digraph), or the directory of \
+             a job",
+            files::name(&options.file)
+        )));
     }
     let (plan_id, cpu) = (options.plan_id.unwrap_or(1), options.cpu.unwrap_or(0));
     let plan = leppert::import(&text, plan_id, cpu)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Directed graphs in DOT, the language of Graphviz. Nodes are tasks; an arrow says that the task
-//! at its head waits for the one at its tail. Of a node `runtime` (seconds), `cores` and `memory`
-//! (bytes) are read, of an arrow `bytes`.
+//! at its head waits for the one at its tail. Of a node `label`, `runtime` (seconds), `cores` and
+//! `memory` (bytes) are read, of an arrow `bytes`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 
 use pbs_job::Problem;
@@ -15,6 +15,13 @@ const MAX_ARROWS: usize = 1 << 20;
 
 /// Nesting of groups at most.
 const MAX_DEPTH: usize = 64;
+
+/// Bytes of a task's name at most.
+const MAX_NAME_BYTES: usize = 200;
+
+/// Attributes in which other programs store the length of a task or the size of data.
+const OTHER_FIGURES: [&str; 8] =
+    ["size", "weight", "time", "duration", "cost", "wcet", "exec_time", "execution_time"];
 
 /// Whether a text begins as a graph does.
 pub(super) fn is_it(text: &str) -> bool {
@@ -31,7 +38,7 @@ pub(super) fn is_it(text: &str) -> bool {
 pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
     let mut reader = Reader { tokens: Tokens::new(text), ..Reader::default() };
     match reader.graph() {
-        Ok(()) => Ok(reader.workflow),
+        Ok(()) => Ok(reader.named()),
         Err(problem) => Err(vec![problem]),
     }
 }
@@ -115,8 +122,10 @@ impl<'a> Tokens<'a> {
                 return Ok(token);
             }
         }
-        if first == '"' {
-            return self.quoted();
+        match first {
+            '"' => return self.joined(),
+            '<' => return self.html(),
+            _ => {}
         }
         let is_part = |sign: char| sign.is_alphanumeric() || sign == '_' || sign == '.';
         let end = self.rest[first.len_utf8()..].find(|sign| !is_part(sign));
@@ -128,14 +137,58 @@ impl<'a> Tokens<'a> {
         Ok(Token::Sign(first))
     }
 
-    fn quoted(&mut self) -> Result<Token, Problem> {
+    /// Reads quoted text and all that is joined to it by `+`.
+    fn joined(&mut self) -> Result<Token, Problem> {
+        let mut word = self.quoted()?;
+        loop {
+            let mut behind = self.clone();
+            behind.skip_blank()?;
+            if !behind.rest.starts_with('+') {
+                return Ok(Token::Word(word, true));
+            }
+            behind.skip(1);
+            behind.skip_blank()?;
+            if !behind.rest.starts_with('"') {
+                return Err(behind.problem("+ joins quoted text; write \"a\" + \"b\""));
+            }
+            *self = behind;
+            word += &self.quoted()?;
+        }
+    }
+
+    /// Reads a text in HTML, `<a <b>bold</b> name>`: its words, without the marks.
+    fn html(&mut self) -> Result<Token, Problem> {
+        let mut text = String::new();
+        let mut depth = 0_u32;
+        for (at, sign) in self.rest.char_indices() {
+            match sign {
+                '<' => {
+                    depth += 1;
+                    text.push(' ');
+                }
+                '>' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        self.skip(at + 1);
+                        let words: Vec<_> = text.split_whitespace().collect();
+                        return Ok(Token::Word(words.join(" "), true));
+                    }
+                }
+                sign if depth == 1 => text.push(sign),
+                _ => {}
+            }
+        }
+        Err(self.problem("a text in HTML, which begins with <, has no end"))
+    }
+
+    fn quoted(&mut self) -> Result<String, Problem> {
         let mut word = String::new();
         let mut signs = self.rest.char_indices().skip(1);
         while let Some((at, sign)) = signs.next() {
             match sign {
                 '"' => {
                     self.skip(at + 1);
-                    return Ok(Token::Word(word, true));
+                    return Ok(word);
                 }
                 '\\' => match signs.next() {
                     Some((_, '"')) => word.push('"'),
@@ -158,6 +211,8 @@ struct Reader<'a> {
     tokens: Tokens<'a>,
     workflow: Workflow,
     places: HashMap<String, usize>,
+    /// Labels of the tasks, by their places.
+    labels: HashMap<usize, String>,
     arrows: usize,
 }
 
@@ -229,9 +284,7 @@ impl Reader<'_> {
         if defaults.iter().any(|keyword| first.is_word(keyword)) {
             self.tokens.next()?;
             if self.attributes()?.iter().any(|(name, _)| is_figure(name)) {
-                self.workflow
-                    .left_out
-                    .insert("figures of all nodes or edges (node [...]) are left out");
+                self.workflow.leave_out("figures of all nodes or edges (node [...]) are left out");
             }
             return Ok(Vec::new());
         }
@@ -266,8 +319,12 @@ impl Reader<'_> {
         }
         let is_node = arrows.is_empty();
         let attributes = self.attributes()?;
-        let bytes = attributes.iter().find(|(name, _)| name == "bytes" && !is_node);
+        let is_bytes = |name: &str| name.eq_ignore_ascii_case("bytes");
+        let bytes = attributes.iter().find(|(name, _)| is_bytes(name) && !is_node);
         let bytes = bytes.map_or(Ok(0.0), |(name, value)| self.number(name, value))? as u64;
+        if !is_node && attributes.iter().any(|(name, _)| name == "size") {
+            self.workflow.leave_out("size of arrows is left out; bytes is the size of their data");
+        }
         for (tail, head) in arrows {
             self.workflow.tasks[head].after.insert(tail, bytes);
         }
@@ -351,24 +408,34 @@ impl Reader<'_> {
 
     fn number(&self, name: &str, value: &str) -> Result<f64, Problem> {
         let number = value.parse().ok().filter(|number: &f64| *number >= 0.0 && number.is_finite());
+        let unit = match &*name.to_ascii_lowercase() {
+            "runtime" => "a number of seconds",
+            "memory" | "bytes" => "a number of bytes",
+            _ => "a number",
+        };
         number.ok_or_else(|| {
-            self.tokens.problem(format!("{name} is {value}; it must be a number from 0 on"))
+            let value: String = value.chars().take(40).collect();
+            self.tokens.problem(format!("{name} is {value}; write {unit}, from 0 on"))
         })
     }
 
     fn figures(&mut self, task: usize, attributes: &Attributes) -> Result<(), Problem> {
         for (name, value) in attributes {
+            if name == "label" {
+                self.labels.insert(task, value.clone());
+            }
             if !is_figure(name) {
-                if name == "size" || name == "weight" {
-                    self.workflow.left_out.insert(
-                        "size and weight are left out; runtime is a task's time in seconds",
+                if OTHER_FIGURES.iter().any(|other| name.eq_ignore_ascii_case(other)) {
+                    self.workflow.leave_out(
+                        "other figures of tasks, such as size, weight or time, are left out; \
+                         runtime is a task's time in seconds",
                     );
                 }
                 continue;
             }
             let number = self.number(name, value)?;
             let step = &mut self.workflow.tasks[task];
-            match &**name {
+            match &*name.to_ascii_lowercase() {
                 "runtime" => match seconds_ns(number) {
                     Some(ns) => step.runtime_ns = Some(ns),
                     None => {
@@ -384,7 +451,58 @@ impl Reader<'_> {
     }
 }
 
+impl Reader<'_> {
+    /// The workflow whose tasks are called by their labels. Tasks with the same label have their
+    /// node's name behind it.
+    fn named(mut self) -> Workflow {
+        let tasks = &mut self.workflow.tasks;
+        let labels: Vec<Option<String>> = (0..tasks.len())
+            .map(|place| {
+                let label = shown(self.labels.get(&place)?, &tasks[place].name);
+                Some(label).filter(|label| !label.is_empty())
+            })
+            .collect();
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for label in labels.iter().flatten() {
+            *counts.entry(label).or_default() += 1;
+        }
+        // The names of others are not free: of them only nodes without a label keep theirs.
+        let taken: HashSet<String> = tasks.iter().map(|task| task.name.clone()).collect();
+        for (task, label) in tasks.iter_mut().zip(&labels) {
+            let Some(label) = label.as_ref().filter(|label| **label != task.name) else {
+                continue;
+            };
+            let is_free = |name: &str| name.len() <= MAX_NAME_BYTES && !taken.contains(name);
+            let with_node = format!("{label} ({})", task.name);
+            if counts[&**label] == 1 && is_free(label) {
+                task.name = label.clone();
+            } else if is_free(&with_node) && !counts.contains_key(&*with_node) {
+                task.name = with_node;
+            }
+        }
+        self.workflow
+    }
+}
+
+/// The words of a label as Graphviz shows them, in one line: `\\N` is the name of the node.
+fn shown(label: &str, node: &str) -> String {
+    let mut text = String::new();
+    let mut signs = label.chars();
+    while let Some(sign) = signs.next() {
+        match sign {
+            '\\' => match signs.next() {
+                Some('n' | 'l' | 'r') => text.push(' '),
+                Some('N') => text += node,
+                other => text.extend(other),
+            },
+            sign => text.push(sign),
+        }
+    }
+    let words: Vec<_> = text.split_whitespace().collect();
+    words.join(" ")
+}
+
 /// Whether a figure of a task stands under that name.
 fn is_figure(name: &str) -> bool {
-    ["runtime", "cores", "memory"].contains(&name)
+    ["runtime", "cores", "memory"].iter().any(|figure| name.eq_ignore_ascii_case(figure))
 }

@@ -81,7 +81,11 @@ pub(super) fn import(
         Some(rate) => job_text(&mut workflow, rate),
         None => graph_text(&workflow),
     };
-    // What was made of a wrong workflow is wrong as well, and says so.
+    // What was made of a wrong workflow is wrong as well, and says so. Lines are those of the
+    // result, which nobody has seen.
+    let invalid = |problems: Vec<Problem>| {
+        invalid(problems.into_iter().map(|problem| Problem::at(None, problem.message)).collect())
+    };
     let (key, summary, text) = if options.rate.is_some() {
         let summary = JobSummary::new(&job_from_toml(&toml).map_err(invalid)?);
         let text = summary.text();
@@ -147,16 +151,17 @@ fn graph_text(workflow: &Workflow) -> String {
 fn job_text(workflow: &mut Workflow, rate_insns_per_s: u64) -> String {
     let sum_ns = workflow.tasks.iter().filter_map(|task| task.runtime_ns);
     let sum_ns = sum_ns.fold(0, u64::saturating_add).max(1);
-    let left_out = &mut workflow.left_out;
-    left_out.insert("the deadline is the sum of all run times; change deadline_ns in the result");
+    workflow
+        .leave_out("the deadline is the sum of all run times; change deadline_ns in the result");
     if workflow.tasks.iter().any(|task| task.memory_bytes.is_none()) {
-        left_out.insert("tasks without a memory size have 64 MiB");
+        workflow.leave_out("tasks without a memory size have 64 MiB");
     }
     if workflow.tasks.iter().any(|task| task.threads > Some(1)) {
-        left_out.insert("tasks of several cores have one here; a task graph keeps their threads");
+        workflow
+            .leave_out("tasks of several cores have one here; a task graph keeps their threads");
     }
     if workflow.tasks.iter().flat_map(|task| task.after.values()).any(|&bytes| bytes > 0) {
-        left_out.insert("sizes of data are left out; a task graph has them");
+        workflow.leave_out("sizes of data are left out; a task graph has them");
     }
     let mut out = format!("name = {}\ndeadline_ns = {}\n", name_of(workflow), underscored(sum_ns));
     for (number, task) in workflow.tasks.iter().enumerate() {

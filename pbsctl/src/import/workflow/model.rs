@@ -11,7 +11,14 @@ pub(super) struct Workflow {
     pub(super) name: Option<String>,
     pub(super) tasks: Vec<Step>,
     /// Parts of it that the result has not.
-    pub(super) left_out: BTreeSet<&'static str>,
+    pub(super) left_out: BTreeSet<String>,
+}
+
+impl Workflow {
+    /// Notes a part that the result has not.
+    pub(super) fn leave_out(&mut self, what: impl Into<String>) {
+        self.left_out.insert(what.into());
+    }
 }
 
 /// A task of a workflow.

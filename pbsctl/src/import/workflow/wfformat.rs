@@ -2,12 +2,37 @@
 //! WfFormat, the JSON of WfCommons: versions 1.5, with `specification` and `execution`, and those
 //! before, where each task has all of its figures.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pbs_job::Problem;
 use serde_json::Value;
 
 use super::model::{seconds_ns, Step, Workflow};
+
+/// Number of names in a message about fields.
+const SHOWN_FIELDS: usize = 8;
+
+/// Fields of tasks that are read, that are reported apart, or that only people read.
+const KNOWN: [&str; 18] = [
+    "id",
+    "name",
+    "parents",
+    "children",
+    "files",
+    "inputFiles",
+    "outputFiles",
+    "runtime",
+    "runtimeInSeconds",
+    "cores",
+    "coreCount",
+    "memory",
+    "memoryInBytes",
+    "avgCPU",
+    "command",
+    "type",
+    "category",
+    "executedAt",
+];
 
 /// Reads a workflow; all problems are told at once.
 pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
@@ -44,16 +69,20 @@ pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut ids: HashMap<&str, usize> = places.clone();
-    for (place, task) in tasks.iter().enumerate() {
-        if let Some(name) = task["name"].as_str() {
-            ids.entry(name).or_insert(place);
-        }
-    }
+    let ids = Ids::new(&places, tasks);
     let ran = workflow["execution"]["tasks"].as_array();
     let ran: HashMap<&str, &Value> =
         ran.into_iter().flatten().filter_map(|it| Some((it["id"].as_str()?, it))).collect();
-    let written = written(tasks, &sizes(&specification["files"]));
+    let missing = ran.keys().filter(|id| !places.contains_key(*id)).count();
+    if missing > 0 {
+        read.leave_out(match missing {
+            1 => "1 task of the execution is left out: no task has its id".to_string(),
+            many => format!("{many} tasks of the execution are left out: no task has their ids"),
+        });
+    }
+    let sizes = sizes(&specification["files"]).map_err(|problem| vec![problem])?;
+    let written = written(tasks, &sizes).map_err(|problem| vec![problem])?;
+    let mut others: BTreeSet<&str> = BTreeSet::new();
     for (place, task) in tasks.iter().enumerate() {
         let step = &mut read.tasks[place];
         let figures = ran.get(step.name.as_str()).copied().unwrap_or(task);
@@ -61,49 +90,100 @@ pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
             problems.push(problem);
         }
         if !figures["avgCPU"].is_null() {
-            read.left_out
-                .insert("avgCPU is left out: a task has its cores for all of its run time");
+            read.leave_out("avgCPU is left out: a task has its cores for all of its run time");
         }
         if figures["memoryInBytes"].is_null() && !figures["memory"].is_null() {
-            read.left_out.insert("memory is left out: its unit differs; memoryInBytes is read");
+            read.leave_out("memory is left out: its unit differs; memoryInBytes is read");
         }
         if !figures["command"].is_null() || !task["command"].is_null() {
-            read.left_out.insert("commands are left out: their programs and files are elsewhere");
+            read.leave_out("commands are left out: their programs and files are elsewhere");
         }
-        for parent in strings(&task["parents"]) {
-            match ids.get(parent) {
-                Some(&before) => {
+        let fields = [task, figures].into_iter().filter_map(Value::as_object);
+        let fields = fields.flat_map(|fields| fields.keys()).map(String::as_str);
+        others.extend(fields.filter(|field| !KNOWN.contains(field)));
+        for parent in references(&task["parents"]) {
+            match ids.place(parent) {
+                Ok(before) => {
                     let bytes = written.get(&before).map_or(0, |files| shared(files, task));
                     read.tasks[place].after.insert(before, bytes);
                 }
-                None => {
+                Err(why) => {
                     let name = &read.tasks[place].name;
-                    let message =
-                        format!("task {name} names the parent {parent}, which is not there");
+                    let message = format!("task {name} names the parent {}, {why}", shown(parent));
                     problems.push(Problem::at(None, message));
                 }
             }
         }
-        for child in strings(&task["children"]) {
-            match ids.get(child) {
-                Some(&after) => {
+        for child in references(&task["children"]) {
+            match ids.place(child) {
+                Ok(after) => {
                     let files = written.get(&place);
                     let bytes = files.map_or(0, |files| shared(files, &tasks[after]));
                     read.tasks[after].after.entry(place).or_insert(bytes);
                 }
-                None => {
+                Err(why) => {
                     let name = &read.tasks[place].name;
-                    let message =
-                        format!("task {name} names the child {child}, which is not there");
+                    let message = format!("task {name} names the child {}, {why}", shown(child));
                     problems.push(Problem::at(None, message));
                 }
             }
         }
     }
+    if !others.is_empty() {
+        let shown: Vec<_> = others.iter().take(SHOWN_FIELDS).copied().collect();
+        let more = match others.len().saturating_sub(SHOWN_FIELDS) {
+            0 => String::new(),
+            more => format!(" and {more} others"),
+        };
+        read.leave_out(format!("fields of tasks are left out: {}{more}", shown.join(", ")));
+    }
     if problems.is_empty() {
         Ok(read)
     } else {
         Err(problems)
+    }
+}
+
+/// Places of tasks by their ids, and by their names as versions before 1.5 have it.
+struct Ids<'a> {
+    by_id: &'a HashMap<&'a str, usize>,
+    /// `None`: several tasks have the name.
+    by_name: HashMap<&'a str, Option<usize>>,
+}
+
+impl<'a> Ids<'a> {
+    fn new(by_id: &'a HashMap<&'a str, usize>, tasks: &'a [Value]) -> Self {
+        let mut by_name = HashMap::new();
+        for (place, task) in tasks.iter().enumerate() {
+            if let Some(name) = task["name"].as_str() {
+                by_name.entry(name).and_modify(|of| *of = None).or_insert(Some(place));
+            }
+        }
+        Self { by_id, by_name }
+    }
+
+    /// The place of the task that a value names, or the reason why there is none.
+    fn place(&self, value: &Value) -> Result<usize, &'static str> {
+        let id = value.as_str().ok_or("which is no text; write the id of a task in quotes")?;
+        if let Some(&place) = self.by_id.get(id) {
+            return Ok(place);
+        }
+        let named = self.by_name.get(id).ok_or("which is not there")?;
+        named.ok_or("which is the name of several tasks; write an id")
+    }
+}
+
+/// A value in a message: a text without its quotes.
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), Into::into)
+}
+
+/// Elements of a list of tasks. A value that is no list is an element of its own.
+fn references(list: &Value) -> &[Value] {
+    match list {
+        Value::Null => &[],
+        Value::Array(elements) => elements,
+        other => std::slice::from_ref(other),
     }
 }
 
@@ -117,42 +197,71 @@ impl Step {
                 || format!("the run time of task {} is {runtime}; it must be seconds", self.name);
             self.runtime_ns = Some(ns.ok_or_else(|| Problem::at(None, why()))?);
         }
-        let cores = [&figures["coreCount"], &figures["cores"]];
-        let cores = cores.into_iter().find_map(Value::as_f64);
-        self.threads = cores.filter(|&cores| cores >= 1.0).map(|cores| cores.ceil() as u64);
-        let bytes = figures["memoryInBytes"].as_f64();
-        self.memory_bytes = bytes.filter(|&bytes| bytes >= 1.0).map(|bytes| bytes.ceil() as u64);
+        let number = |names: &[&str]| -> Result<Option<u64>, Problem> {
+            let mut values = names.iter().map(|name| (*name, &figures[*name]));
+            let Some((name, value)) = values.find(|(_, value)| !value.is_null()) else {
+                return Ok(None);
+            };
+            let number = amount(value).ok_or_else(|| {
+                let message =
+                    format!("{name} of task {} is {value}; write a number from 0 on", self.name);
+                Problem::at(None, message)
+            })?;
+            // 0 stands for what was not measured.
+            Ok(Some(number).filter(|&number| number > 0))
+        };
+        (self.threads, self.memory_bytes) =
+            (number(&["coreCount", "cores"])?, number(&["memoryInBytes"])?);
         Ok(())
     }
+}
+
+/// A number from 0 on, rounded up.
+fn amount(value: &Value) -> Option<u64> {
+    let number = value.as_f64().filter(|&number| (0.0..u64::MAX as f64).contains(&number))?;
+    Some(number.ceil() as u64)
 }
 
 fn strings(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
+/// The size of a file; a file without one has none that counts.
+fn size(file: &Value, name: &str) -> Result<u64, Problem> {
+    let values = [&file["sizeInBytes"], &file["size"]];
+    let Some(value) = values.into_iter().find(|value| !value.is_null()) else {
+        return Ok(0);
+    };
+    amount(value).ok_or_else(|| {
+        let message = format!("the size of file {name} is {value}; write a number of bytes");
+        Problem::at(None, message)
+    })
+}
+
 /// The sizes of files that version 1.5 lists apart.
-fn sizes(files: &Value) -> HashMap<&str, u64> {
+fn sizes(files: &Value) -> Result<HashMap<&str, u64>, Problem> {
     let files = files.as_array().into_iter().flatten();
-    files.filter_map(|file| Some((file["id"].as_str()?, file["sizeInBytes"].as_u64()?))).collect()
+    let named = files.filter_map(|file| Some((file["id"].as_str()?, file)));
+    named.map(|(id, file)| Ok((id, size(file, id)?))).collect()
 }
 
 /// The files that each task writes, with their sizes.
 fn written<'a>(
     tasks: &'a [Value],
     sizes: &HashMap<&'a str, u64>,
-) -> BTreeMap<usize, HashMap<&'a str, u64>> {
-    let of = |task: &'a Value| {
+) -> Result<BTreeMap<usize, HashMap<&'a str, u64>>, Problem> {
+    let of = |task: &'a Value| -> Result<HashMap<&'a str, u64>, Problem> {
         let listed = strings(&task["outputFiles"]);
-        let listed = listed.map(|id| (id, sizes.get(id).copied().unwrap_or(0)));
+        let listed = listed.map(|id| Ok((id, sizes.get(id).copied().unwrap_or(0))));
         let own = task["files"].as_array().into_iter().flatten();
         let own = own.filter(|file| file["link"] == "output");
         let own = own.filter_map(|file| {
-            let size = file["sizeInBytes"].as_u64().or_else(|| file["size"].as_u64());
-            Some((file["name"].as_str().or_else(|| file["id"].as_str())?, size.unwrap_or(0)))
+            let name = file["name"].as_str().or_else(|| file["id"].as_str())?;
+            Some(size(file, name).map(|size| (name, size)))
         });
         listed.chain(own).collect()
     };
-    tasks.iter().map(of).enumerate().collect()
+    tasks.iter().map(of).enumerate().map(|(place, files)| Ok((place, files?))).collect()
 }
 
 /// Bytes of those files that the task reads.
