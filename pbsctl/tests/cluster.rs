@@ -293,6 +293,19 @@ fn none_of_an_unknown_resource_is_noted() {
     assert_eq!(lab.run(&run_on("rset=ncpus=1:smp=t", &[])).status, 6);
 }
 
+/// Memory without a unit is bytes, which nobody means.
+#[test]
+fn memory_without_a_unit_is_noted() {
+    let lab = Lab::new("cluster-memory-unit");
+    let ran = lab.run(&run_on("rset=ncpus=1:mem=4096", &[]));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let noted =
+        "pbsctl: mem=4096 is 4096 bytes; write a unit, as in mem=4096m for MiB or mem=4096g \
+                 for GiB\n";
+    assert_eq!(ran.stderr, noted);
+    assert_eq!(lab.run(&run_on("rset=ncpus=1:mem=4096k", &[])).stderr, "");
+}
+
 /// A name, an argument and a reason stay on their lines.
 #[test]
 fn no_user_forges_a_line_of_a_request() {
@@ -653,6 +666,17 @@ fn a_compressed_trace_says_how_to_read_it() {
     }
 }
 
+/// Options of generated jobs have no effect on a trace, and are refused beside one.
+#[test]
+fn options_of_generated_jobs_are_refused_beside_a_trace() {
+    let traces = traces("cluster-trace-options");
+    for option in ["--jobs", "--load", "--seed", "--seeds", "--accuracy"] {
+        let ran = replay(&traces, &["memory.swf", "--cores", "64", option, "5"], "");
+        assert_eq!(ran.status, 2, "{option}: {}", ran.stdout);
+        assert!(ran.stderr.contains("cannot be used with"), "{option}: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn memory_of_a_trace_is_planned_or_said_not_to_be() {
     let traces = traces("cluster-trace-memory");
@@ -663,6 +687,10 @@ fn memory_of_a_trace_is_planned_or_said_not_to_be() {
         "{}",
         ran.stdout
     );
+    let why =
+        "1 job is too large for the memory of the nodes alone, such as job 2, which has 32.0 GiB \
+               for each core; fields 7 and 10 of a trace are in KiB";
+    assert!(ran.stdout.contains(why), "{}", ran.stdout);
     assert!(ran.stdout.contains("2 jobs on 64 cores"), "{}", ran.stdout);
     // Eight cores with 16 GiB each need eight nodes: the first job has one of them for 100 s.
     let json = replay(&traces, &[&on_site[..], &["--json"]].concat(), "").json();

@@ -131,7 +131,7 @@ pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Fai
         return Err(Failure::Usage(what.into()));
     }
     if let Some(rset) = &change.rset {
-        cluster.note_unknown_none(rset);
+        cluster.note_doubtful(rset);
     }
     let requests = cluster.alter(options.id, &change)?;
     print(out, &cluster, requests)
@@ -139,7 +139,7 @@ pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Fai
 
 pub(super) fn resize(out: Output, options: &ResizeOptions) -> Result<(), Failure> {
     let mut cluster = options.reach.reach(Access::Write)?;
-    cluster.note_unknown_none(&options.res);
+    cluster.note_doubtful(&options.res);
     let requests = cluster.resize(options.id, &options.res)?;
     print(out, &cluster, requests).map(drop)
 }

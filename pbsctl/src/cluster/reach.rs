@@ -10,7 +10,7 @@ use pbs_cluster_api::{
 };
 use pbs_manager::ledger::{Access, DefectRow, Event, NodeRow, NodeState, Row};
 use pbs_manager::{Caller, Change, Error, Replanned, Wish, MOST_BACKFILLS};
-use pbs_resources::Rset;
+use pbs_resources::{Rset, Value};
 use pbs_site::{parse_zone, Privilege, User};
 use serde::Serialize;
 
@@ -18,6 +18,12 @@ use super::blocks;
 use super::ledger::{declined, failure, login, open, user_of, Cluster, FILE};
 use crate::failure::Failure;
 use crate::output::report;
+
+/// Resources that are counted in bytes on any site.
+const MEMORY: [&str; 2] = ["mem", "vmem"];
+
+/// Less memory is a number without its unit: users of other systems write MiB so.
+const LEAST_MEMORY_BYTES: u64 = 1 << 20;
 
 /// Service or ledger of the cluster, and the user that a request is for.
 #[derive(Args, Debug)]
@@ -161,9 +167,22 @@ impl Reached<'_> {
         }
     }
 
-    /// Reports items that ask for none of a resource which the site does not have. The site of a
-    /// service is not known here.
-    pub(super) fn note_unknown_none(&self, rset: &Rset) {
+    /// Reports memory of less than a MiB, which is meant in another unit, and items that ask for none
+    /// of a resource which the site does not have. The site of a service is not known here.
+    pub(super) fn note_doubtful(&self, rset: &Rset) {
+        for item in rset.chunks.iter().flat_map(|chunk| &chunk.items) {
+            let (name, Value::Amount(bytes @ 1..LEAST_MEMORY_BYTES)) =
+                (&item.resource, &item.value)
+            else {
+                continue;
+            };
+            if MEMORY.contains(&name.as_str()) {
+                report(&format!(
+                    "pbsctl: {item} is {bytes} bytes; write a unit, as in {name}={bytes}m for MiB or \
+                     {name}={bytes}g for GiB"
+                ));
+            }
+        }
         let Self::File(cluster, _) = self else {
             return;
         };

@@ -32,7 +32,13 @@ pub(super) struct ReplayOptions {
     generate: Option<Model>,
 
     /// Number of jobs to generate
-    #[arg(long, value_name = "N", default_value_t = 10_000, requires = "generate")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        requires = "generate",
+        conflicts_with = "trace"
+    )]
     jobs: usize,
 
     /// Load while the generated jobs arrive: requested core time, in percent of the capacity
@@ -41,12 +47,19 @@ pub(super) struct ReplayOptions {
         value_name = "PERCENT",
         default_value_t = 90,
         requires = "generate",
+        conflicts_with = "trace",
         value_parser = clap::value_parser!(u64).range(1..=1_000)
     )]
     load: u64,
 
     /// Seed of the generated jobs
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "generate")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "generate",
+        conflicts_with = "trace"
+    )]
     seed: u64,
 
     /// Replay this many traces, with --seed and the seeds after it, and print the gain of the last
@@ -56,6 +69,7 @@ pub(super) struct ReplayOptions {
         value_name = "N",
         default_value_t = 1,
         requires = "generate",
+        conflicts_with = "trace",
         value_parser = clap::value_parser!(u64).range(1..=1_000)
     )]
     seeds: u64,
@@ -66,6 +80,7 @@ pub(super) struct ReplayOptions {
         value_name = "PERCENT",
         default_value_t = OCULUS_ACCURACY_PERCENT,
         requires = "generate",
+        conflicts_with = "trace",
         value_parser = clap::value_parser!(u64).range(1..=100)
     )]
     accuracy: u64,
@@ -231,9 +246,11 @@ fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), 
     let on = on.with_rules(!options.policies.without_rules);
     let fits: Vec<bool> = trace.jobs.iter().map(|job| on.fits(job)).collect();
     if !fits.contains(&true) {
-        return Err(no_jobs(path, &trace, fits.len()));
+        let too_great = memory_remark(&on, &trace.jobs, &fits);
+        return Err(no_jobs(path, &trace, fits.len(), too_great));
     }
     let orphans = orphans_remark(&trace.jobs, &fits);
+    let too_great = memory_remark(&on, &trace.jobs, &fits);
     let mut fit = fits.iter();
     trace.records.retain(|_| fit.next().is_some_and(|fits| *fits));
     let has_memory = trace.jobs.iter().any(|job| job.memory_bytes.is_some());
@@ -244,7 +261,7 @@ fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), 
     }
     write_picture(options, &comparison)?;
     let memory = on.memory_remark(has_memory, options.policies.has_pools());
-    let remarks = [machine, memory, options.policies.rules_remark(&on), orphans];
+    let remarks = [machine, memory, options.policies.rules_remark(&on), orphans, too_great];
     let remarks = remarks.into_iter().flatten();
     let replayed = Replayed {
         site: on.site.name.clone(),
@@ -258,7 +275,12 @@ fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), 
 }
 
 /// The failure for a trace without a job that can be replayed.
-fn no_jobs(path: &Path, trace: &swf::Trace, too_large: usize) -> Failure {
+fn no_jobs(
+    path: &Path,
+    trace: &swf::Trace,
+    too_large: usize,
+    too_great: Option<String>,
+) -> Failure {
     let mut why: Vec<String> = trace.notes.iter().map(ToString::to_string).collect();
     if too_large > 0 {
         let jobs = counted(too_large as u64, "job is", "jobs are");
@@ -266,6 +288,7 @@ fn no_jobs(path: &Path, trace: &swf::Trace, too_large: usize) -> Failure {
             "{jobs} too large for the cluster; describe a larger one with --site or --cores"
         ));
     }
+    why.extend(too_great);
     if why.is_empty() {
         let what =
             "it has no line with a job; name a trace in the Standard Workload Format, or use \
@@ -274,6 +297,22 @@ fn no_jobs(path: &Path, trace: &swf::Trace, too_large: usize) -> Failure {
     }
     let file = crate::files::name(path);
     Failure::Failed(format!("{file}: no job can be replayed: {}", why.join("; ")))
+}
+
+/// Remark on jobs that are left out for their memory alone: many traces have bytes where the format
+/// has KiB.
+fn memory_remark(on: &Cluster, jobs: &[TraceJob], fits: &[bool]) -> Option<String> {
+    let left_out = jobs.iter().zip(fits).filter(|(_, fits)| !**fits).map(|(job, _)| job);
+    let mut of_memory =
+        left_out.filter(|job| on.fits(&TraceJob { memory_bytes: None, ..**job })).peekable();
+    let first = *of_memory.peek()?;
+    let jobs = counted(of_memory.count() as u64, "job is", "jobs are");
+    Some(format!(
+        "{jobs} too large for the memory of the nodes alone, such as job {}, which has {} for each \
+         core; fields 7 and 10 of a trace are in KiB for each core",
+        first.number,
+        pbs_text::bytes(first.memory_bytes.unwrap_or(0).div_ceil(first.cores.max(1)))
+    ))
 }
 
 /// Remark on jobs whose preceding jobs are too large for the cluster.

@@ -181,7 +181,7 @@ impl Requirements {
                         a line #CCS --res=… to the script";
             Failure::Usage(what.into())
         })?;
-        cluster.note_unknown_none(&rset);
+        cluster.note_doubtful(&rset);
         let user = cluster.user()?;
         // Without a word a user's own account.
         let group = self.group.clone().unwrap_or_else(|| cluster.own_group(&user.name));
