@@ -312,6 +312,50 @@ fn nodes_are_what_jobs_get_of_them() {
     assert!(conf.nodes("none").is_empty() && conf.nodes("nowhere").is_empty());
 }
 
+/// Both names of a key are one: that of a node counts before that of all nodes.
+#[test]
+fn a_key_with_two_names_is_one_key() {
+    let etc = Etc::new("doctor-aliases");
+    etc.conf(
+        "NodeName=DEFAULT Features=old Sockets=1 CoresPerSocket=4 Weight=7\n\
+         NodeName=a Feature=new SocketsPerBoard=2 Weight=INFINITE\n\
+         NodeName=b Features=late,ib Feature=gpu\n\
+         NodeName=c\nPartitionName=plan Nodes=ALL\n",
+    );
+    let nodes = etc.read().nodes("plan");
+    let seen: Vec<_> = nodes.iter().map(|of| (of.features.join("+"), of.cpus, of.weight)).collect();
+    let expected = [("new", 8, u64::from(u32::MAX)), ("gpu", 4, 7), ("old", 4, 7)];
+    assert_eq!(seen, expected.map(|(features, cpus, weight)| (features.to_string(), cpus, weight)));
+}
+
+/// Slurm reads names of plugins with and without their kind, and quotes within a value.
+#[test]
+fn plugins_have_their_kind_or_not() {
+    let etc = Etc::new("doctor-plugins");
+    etc.change("slurm.conf", "task/affinity,task/cgroup", "affinity,Cgroup");
+    etc.change("plan.conf", "JobSubmitPlugins=lua", "JobSubmitPlugins=throttle,job_submit/lua");
+    etc.change("slurm.conf", "ClusterName", "AuthInfo=\"ttl=9\",\"cred_expire=9\"\nClusterName");
+    assert_eq!(etc.found(), []);
+}
+
+/// Slurm takes several words for yes, and a partition may have its own parts of nodes.
+#[test]
+fn settings_of_a_partition_are_read_as_by_slurm() {
+    let etc = Etc::new("doctor-partition");
+    for word in ["TRUE", "1", "yes", "Up"] {
+        let found = etc.finds("plan.conf", "State=UP", &format!("State=UP RootOnly={word}"));
+        assert_eq!((found.level, found.key.as_str()), (Level::Error, "RootOnly"), "{word}");
+    }
+    etc.change("slurm.conf", "CPUs=2 ", "Sockets=1 CoresPerSocket=1 ThreadsPerCore=2 ");
+    let site = |etc: &Etc| Site::from_toml(&site_of(&etc.read(), "plan")).unwrap();
+    assert_eq!(site(&etc).threads_per_core, 2);
+    etc.change("slurm.conf", "CR_Core_Memory", "CR_CPU_Memory");
+    assert_eq!(site(&etc).threads_per_core, 1);
+    etc.change("plan.conf", "State=UP", "State=UP SelectTypeParameters=CR_Core");
+    assert_eq!(site(&etc).threads_per_core, 2);
+    assert!(etc.found().iter().any(|of| of.key == "SelectTypeParameters"), "{:#?}", etc.found());
+}
+
 /// A site file that is written waits longer for nodes than Slurm does, which then is no finding.
 #[test]
 fn a_site_waits_longer_than_slurm() {
@@ -361,18 +405,28 @@ fn files_that_are_wrong_are_told_with_their_line() {
         error.replace(etc.0.to_str().unwrap(), "")
     };
     for (text, error) in [
-        ("A=1\n\nnonsense\n", "/slurm.conf:3: \"nonsense\" is not KEY=VALUE"),
+        (
+            "A=1\n\nnonsense\n",
+            "/slurm.conf:3: \"nonsense\" is not KEY=VALUE; write a value with spaces in quotes",
+        ),
         (
             "\nNodeName=n[1-\n",
             "/slurm.conf:2: a bracket does not end; lists are like n[01-16,20],login",
         ),
         ("NodeName=n[1-99999999]\n", "/slurm.conf:1: the list has more than 65536 hosts"),
         ("NodeName=n1\nNodeName=n1\n", "/slurm.conf:2: node n1 is declared twice"),
-        ("NodeName=n1 CPUs=many\n", "/slurm.conf:1: cpus=many is not a number"),
+        (
+            "NodeName=n1 CPUs=many\n",
+            "/slurm.conf:1: CPUs=many is not a number; write a number from 0 on",
+        ),
         ("PartitionName=p Nodes=n1\n", "/slurm.conf:1: there is no node n1"),
         (
             "Include none.conf\n",
             "/slurm.conf:1: /none.conf: No such file or directory (os error 2)",
+        ),
+        (
+            "ClusterName=Lab\nInclude %c.conf\n",
+            "/slurm.conf:2: /lab.conf: No such file or directory (os error 2)",
         ),
         (
             "Include slurm.conf\n",
@@ -403,14 +457,25 @@ fn cpus_and_memory_are_those_of_slurm() {
         ("CPUs=24 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CoreSpecCount=2", 28, 1),
         ("Boards=2 SocketsPerBoard=2 CoresPerSocket=4 CoreSpecCount=1 MemSpecLimit=1", 15, 1),
         ("", 1, 1),
+        // SocketsPerBoard, which slurmd -C prints, counts before Sockets.
+        ("Sockets=1 Boards=1 SocketsPerBoard=2 CoresPerSocket=4", 8, 1),
+        // Sockets are derived from CPUs only where these are whole sockets.
+        ("CPUs=10 CoresPerSocket=4", 4, 1),
+        ("CPUs=8 CoresPerSocket=4 CoreSpecCount=9", 7, 1),
+        ("CPUs=0x10 RealMemory=4K MemSpecLimit=010", 16, 4_088),
     ] {
         etc.conf(&format!("NodeName=n1 {line}\nPartitionName=plan Nodes=n1\n"));
         let nodes = etc.read().nodes("plan");
         assert_eq!((nodes[0].cpus, nodes[0].memory_mib), (cpus, memory_mib), "{line}");
     }
+    for line in ["CPUs=08", "CPUs=-1", "CPUs=+1", "RealMemory=64G", "CPUs=0x", "CPUs=K"] {
+        etc.conf(&format!("NodeName=n1 {line}\nPartitionName=plan Nodes=n1\n"));
+        let error = read(&etc.path("slurm.conf")).unwrap_err().to_string();
+        assert!(error.contains(&format!(":1: {line} is not a number; ")), "{error}");
+    }
     etc.conf("NodeName=n1 CPUs=4 CpuSpecList=0-x\n");
     let error = read(&etc.path("slurm.conf")).unwrap_err();
-    assert!(error.to_string().ends_with(":1: cpuspeclist=0-x is not a list of CPUs such as 0,8-9"));
+    assert!(error.to_string().ends_with(":1: CpuSpecList=0-x is not a list of CPUs such as 0,8-9"));
 }
 
 #[test]

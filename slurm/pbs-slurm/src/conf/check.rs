@@ -79,7 +79,7 @@ pub fn check(conf: &Conf, partition: &str, release_timeout_s: u64) -> Vec<Findin
     checks.programs();
     checks.event_files();
     checks.scheduler();
-    checks.selection();
+    checks.selection(partition);
     checks.partition(partition);
     checks.ends(release_timeout_s);
     checks.nodes(partition);
@@ -140,7 +140,7 @@ impl Checks<'_> {
     }
 
     fn submission(&mut self, partition: &str) {
-        if !self.conf.has_word("JobSubmitPlugins", "lua") {
+        if !self.conf.has_plugin("JobSubmitPlugins", "job_submit", "lua") {
             let why = "job_submit.lua holds jobs until the planner starts them";
             let with = with_word(self.conf.value("JobSubmitPlugins"), "lua");
             self.key(Error, "JobSubmitPlugins", with, why);
@@ -307,15 +307,14 @@ impl Checks<'_> {
         }
     }
 
-    fn selection(&mut self) {
+    fn selection(&mut self, partition: &str) {
         let conf = self.conf;
         let select = conf.value("SelectType").unwrap_or_default();
         if !select.eq_ignore_ascii_case("select/cons_tres") {
             let why = "the planner allocates CPUs, not whole nodes";
             self.key(Error, "SelectType", "select/cons_tres", why);
         }
-        let by = conf.value("SelectTypeParameters").unwrap_or_default();
-        let by = by.to_ascii_lowercase();
+        let by = conf.select_parameters(partition);
         let words: Vec<&str> = by.split(',').map(str::trim).collect();
         let is_by = |of: &str| words.iter().any(|word| word.starts_with(of));
         if !is_by("cr_core") && !is_by("cr_cpu") && !is_by("cr_socket") {
@@ -374,13 +373,11 @@ impl Checks<'_> {
                        jobs that Slurm does not start for that wait longer than planned";
             self.key(Advice, "Licenses", format!("licences that only jobs of {name} use"), why);
         }
-        let is =
-            |key: &str, value: &str| of.value(key).is_some_and(|of| of.eq_ignore_ascii_case(value));
         if of.value("State").is_some_and(|of| !of.eq_ignore_ascii_case("up")) {
             self.of_partition(Error, of, "State", "UP", "otherwise no job starts there");
         }
         for key in ["RootOnly", "Hidden"] {
-            if is(key, "yes") {
+            if of.value(key).is_some_and(is_yes) {
                 let level = if key == "RootOnly" { Error } else { Advice };
                 self.of_partition(level, of, key, "NO", "users must be able to submit there");
             }
@@ -396,10 +393,9 @@ impl Checks<'_> {
             let why = "a job without a time limit keeps its nodes for ever";
             self.of_partition(Advice, of, "MaxTime", "a time, such as 7-00:00:00", why);
         }
-        let selects = conf.value("SelectTypeParameters").unwrap_or_default();
         let keys = ["DefMemPerCPU", "DefMemPerNode"];
         let has_default = |key: &str| of.value(key).or(conf.value(key)).is_some();
-        if selects.to_ascii_lowercase().contains("_memory")
+        if conf.select_parameters(name).contains("_memory")
             && !keys.iter().any(|key| has_default(key))
         {
             let why = "otherwise a job that requests no memory gets all memory of a node";
@@ -476,7 +472,7 @@ impl Checks<'_> {
         let state = out.first().map_or("DOWN", |of| of.state.as_str()).to_string();
         let why = "the site has these nodes, and they are planned again when Slurm reports them up";
         self.of_nodes(Advice, &out, ("State", Some(&state)), "UNKNOWN when they are repaired", why);
-        let by = conf.value("SelectTypeParameters").unwrap_or_default().to_ascii_lowercase();
+        let by = conf.select_parameters(partition);
         let without = with(&|of| !of.has_memory && !of.is_future());
         let level = if by.contains("_memory") { Error } else { Advice };
         let why = "Slurm takes 1 MiB then, and no job that requests memory is ever planned";
@@ -485,7 +481,7 @@ impl Checks<'_> {
         self.gres(&with(&|of| of.gres.is_some() && !of.is_future()));
         let threads = with(&|of| of.cpus_per_core > 1 && !of.is_future());
         let cpus = threads.first().map_or(1, |of| of.cpus_per_core);
-        let gives_cores = conf.allocates_cores();
+        let gives_cores = conf.allocates_cores(partition);
         if gives_cores && conf.cpus_per_core(partition).is_some() {
             let why = format!(
                 "a job of one CPU takes the {cpus} CPUs of a core: the planner books whole cores \
@@ -550,10 +546,10 @@ impl Checks<'_> {
 
     fn confinement(&mut self) {
         let conf = self.conf;
-        for word in ["task/affinity", "task/cgroup"] {
-            if !conf.has_word("TaskPlugin", word) {
+        for name in ["affinity", "cgroup"] {
+            if !conf.has_plugin("TaskPlugin", "task", name) {
                 let why = "otherwise a job runs on CPUs that are planned for others";
-                self.key(Advice, "TaskPlugin", word, why);
+                self.key(Advice, "TaskPlugin", format!("task/{name}"), why);
             }
         }
         let tracks = conf.value("ProctrackType").unwrap_or("proctrack/cgroup");
@@ -567,6 +563,11 @@ impl Checks<'_> {
             self.say(Advice, "plugstack.conf", None, should, why);
         }
     }
+}
+
+/// Whether a value of Slurm is true.
+fn is_yes(value: &str) -> bool {
+    ["yes", "up", "true", "1"].iter().any(|yes| value.eq_ignore_ascii_case(yes))
 }
 
 /// A list with one more word.

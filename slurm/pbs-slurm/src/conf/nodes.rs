@@ -54,17 +54,19 @@ fn cpus(
     spec_list: Option<&str>,
     place: &Place,
 ) -> Result<Cpus, Error> {
-    let of = |key, default| Ok::<u64, Error>(number(key)?.unwrap_or(default));
-    let cores_of_socket = of("corespersocket", 1)?.max(1);
-    let threads = of("threadspercore", 1)?.max(1);
-    let declared = number("cpus")?.or(number("procs")?).filter(|&cpus| cpus > 0);
-    let sockets = match (number("sockets")?, number("socketsperboard")?, declared) {
-        (Some(sockets), _, _) => sockets,
-        (None, Some(sockets), _) => sockets.saturating_mul(of("boards", 1)?),
-        (None, None, Some(cpus)) => cpus / cores_of_socket.saturating_mul(threads),
-        (None, None, None) => of("boards", 1)?,
+    let at_least_one = |key| Ok::<u64, Error>(number(key)?.unwrap_or(1).max(1));
+    let cores_of_socket = at_least_one("CoresPerSocket")?;
+    let threads = at_least_one("ThreadsPerCore")?;
+    let boards = at_least_one("Boards")?;
+    let declared = number("CPUs")?.or(number("Procs")?).map(|cpus| cpus.max(1));
+    let of_socket = cores_of_socket.saturating_mul(threads);
+    // slurmd -C prints SocketsPerBoard, which counts where Sockets is declared for all nodes.
+    let sockets = match (number("SocketsPerBoard")?, number("Sockets")?, declared) {
+        (Some(sockets), _, _) => boards.saturating_mul(sockets.max(1)),
+        (None, Some(sockets), _) => sockets.max(1),
+        (None, None, Some(cpus)) if cpus % of_socket == 0 => cpus / of_socket,
+        (None, None, _) => boards,
     };
-    let sockets = sockets.max(1);
     let cores = sockets.saturating_mul(cores_of_socket);
     let all_threads = cores.saturating_mul(threads);
     // Any other number is no number of parts, and Slurm corrects it.
@@ -74,13 +76,14 @@ fn cpus(
     let kept_cores = match spec_list.filter(|list| !list.is_empty()) {
         Some(list) => {
             let listed = numbers(list).ok_or_else(|| {
-                let message = format!("cpuspeclist={list} is not a list of CPUs such as 0,8-9");
+                let message = format!("CpuSpecList={list} is not a list of CPUs such as 0,8-9");
                 Error::at(place, message)
             })?;
             let kept: HashSet<u64> = listed.iter().map(|cpu| cpu / of_core).collect();
             kept.iter().filter(|&&core| core < cores).count() as u64
         }
-        None => of("corespeccount", 0)?,
+        // Slurm keeps one core instead of all.
+        None => number("CoreSpecCount")?.map_or(0, |kept| if kept < cores { kept } else { 1 }),
     };
     Ok(Cpus { all, kept: kept_cores.saturating_mul(of_core), of_core })
 }
@@ -121,6 +124,33 @@ impl Partition {
     }
 }
 
+/// Greatest number that is read.
+const MOST: u64 = 1 << 40;
+
+/// Reads a number as Slurm does: `64000`, `64K` (times 1024), `0x40`, or `0100` in octal.
+fn number_of(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1024),
+        None => (text, 1),
+    };
+    let (digits, radix) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', _, ..] => (&digits[2..], 16),
+        [b'0', _, ..] => (&digits[1..], 8),
+        _ => (digits, 10),
+    };
+    // A sign is none of a number.
+    let is_digit = digits.bytes().all(|digit| digit.is_ascii_alphanumeric());
+    let number = u64::from_str_radix(digits, radix).ok().filter(|_| is_digit)?;
+    number.checked_mul(unit).filter(|&number| number < MOST)
+}
+
+fn is_infinite(text: &str) -> bool {
+    ["UNLIMITED", "INFINITE"].iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// Keys with a second name, which counts where both stand in one line.
+const ALIASES: [(&str, &str); 1] = [("features", "feature")];
+
 /// A line, with what the lines `...Name=DEFAULT` before it say where it says nothing.
 fn with_defaults<'a>(
     kind: &'static str,
@@ -129,6 +159,11 @@ fn with_defaults<'a>(
     let mut defaults: BTreeMap<String, String> = BTreeMap::new();
     entries.filter_map(move |entry| {
         let mut keys = entry.keys.clone();
+        for (alias, key) in ALIASES {
+            if let Some(value) = keys.remove(alias) {
+                keys.entry(key.into()).or_insert(value);
+            }
+        }
         let name = keys.remove(kind).unwrap_or_default();
         if name.eq_ignore_ascii_case("default") {
             defaults.extend(keys);
@@ -149,22 +184,27 @@ pub(crate) fn nodes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<Vec<
     let mut nodes: Vec<Node> = Vec::new();
     for (names, keys, place) in with_defaults("nodename", entries) {
         let number = |key: &str| -> Result<Option<u64>, Error> {
-            let Some(value) = keys.get(key) else {
+            let Some(value) = keys.get(&key.to_ascii_lowercase()) else {
                 return Ok(None);
             };
-            let message = || format!("{key}={value} is not a number");
-            let number = value.parse().ok().filter(|&of| of < 1 << 40);
-            number.map(Some).ok_or_else(|| Error::at(place, message()))
+            let unit = match key {
+                "RealMemory" | "MemSpecLimit" => "; it is the memory in MiB, such as 64000",
+                _ => "; write a number from 0 on",
+            };
+            let message = || format!("{key}={value} is not a number{unit}");
+            number_of(value).map(Some).ok_or_else(|| Error::at(place, message()))
         };
         let of = |key, default| Ok::<u64, Error>(number(key)?.unwrap_or(default));
         let cpus = cpus(&number, keys.get("cpuspeclist").map(String::as_str), place)?;
-        let memory_mib = of("realmemory", 1)?;
+        let memory_mib = of("RealMemory", 1)?;
         // Slurm ignores a limit that leaves nothing.
-        let kept_mib = of("memspeclimit", 0)?;
+        let kept_mib = of("MemSpecLimit", 0)?;
         let kept_mib = if kept_mib < memory_mib { kept_mib } else { 0 };
         let state = keys.get("state").map_or("UNKNOWN", String::as_str);
-        let features = ["features", "feature"].into_iter().find_map(|key| keys.get(key));
-        let features = features.map_or("", String::as_str).split(',');
+        let features = keys.get("feature").map_or("", String::as_str).split(',');
+        // The last nodes of all have such a weight.
+        let is_last = keys.get("weight").is_some_and(|weight| is_infinite(weight));
+        let weight = if is_last { u64::from(u32::MAX) } else { of("Weight", 1)? };
         let node = Node {
             name: String::new(),
             cpus: cpus.all.saturating_sub(cpus.kept),
@@ -172,7 +212,7 @@ pub(crate) fn nodes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<Vec<
             memory_mib: memory_mib - kept_mib,
             has_memory: keys.contains_key("realmemory"),
             state: state.to_ascii_uppercase(),
-            weight: of("weight", 1)?,
+            weight,
             gres: keys.get("gres").filter(|gres| !gres.is_empty()).cloned(),
             features: features.filter(|of| !of.is_empty()).map(Into::into).collect(),
             place: place.clone(),

@@ -66,6 +66,12 @@ impl Conf {
         words.any(|of| of.trim().eq_ignore_ascii_case(word))
     }
 
+    /// Whether a list of plugins of a kind has one: `affinity` of `task/affinity,task/cgroup`, which
+    /// Slurm also reads as `affinity,cgroup`.
+    pub(crate) fn has_plugin(&self, key: &str, kind: &str, name: &str) -> bool {
+        self.has_word(key, name) || self.has_word(key, &format!("{kind}/{name}"))
+    }
+
     /// The partition of that name.
     pub fn partition(&self, name: &str) -> Option<&Partition> {
         self.partitions.iter().find(|of| of.name == name)
@@ -78,11 +84,21 @@ impl Conf {
         nodes
     }
 
-    /// Whether Slurm allocates whole cores or sockets instead of single CPUs.
-    pub(crate) fn allocates_cores(&self) -> bool {
-        ["CR_Core", "CR_Core_Memory", "CR_Socket", "CR_Socket_Memory"]
-            .iter()
-            .any(|word| self.has_word("SelectTypeParameters", word))
+    /// The parts of nodes that Slurm allocates in a partition: its `SelectTypeParameters`, or else
+    /// those of the cluster. In lower case.
+    pub(crate) fn select_parameters(&self, partition: &str) -> String {
+        let of = self.partition(partition).and_then(|of| of.value("SelectTypeParameters"));
+        let of = of.or(self.value("SelectTypeParameters")).unwrap_or_default();
+        of.to_ascii_lowercase()
+    }
+
+    /// Whether Slurm allocates whole cores or sockets of a partition instead of single CPUs.
+    pub(crate) fn allocates_cores(&self, partition: &str) -> bool {
+        let all = self.select_parameters(partition);
+        let mut words = all.split(',').map(str::trim);
+        words.any(|word| {
+            ["cr_core", "cr_core_memory", "cr_socket", "cr_socket_memory"].contains(&word)
+        })
     }
 
     /// Number of CPUs of a core on all nodes of a partition, if jobs get whole cores of several.
@@ -90,7 +106,7 @@ impl Conf {
         let nodes = self.nodes(partition);
         let cpus = nodes.first().map(|of| of.cpus_per_core).filter(|&cpus| cpus > 1)?;
         let are_alike = nodes.iter().all(|of| of.cpus_per_core == cpus);
-        (self.allocates_cores() && are_alike).then_some(cpus)
+        (self.allocates_cores(partition) && are_alike).then_some(cpus)
     }
 
     /// All nodes that a partition lists.
@@ -233,7 +249,8 @@ impl Lines {
                 }
                 // Relative names are beside slurm.conf, wherever they are included.
                 let cluster = self.settings.get("clustername");
-                let name = name.replace("%c", cluster.map_or("", |of| of.value.as_str()));
+                let cluster = cluster.map_or("", |of| of.value.as_str()).to_ascii_lowercase();
+                let name = name.replace("%c", &cluster);
                 let included = directory.join(name);
                 self.file(&included, directory, depth + 1).map_err(|error| match error.line {
                     Some(_) => error,
@@ -248,7 +265,8 @@ impl Lines {
 
     fn line(&mut self, text: &str, place: Place) -> Result<(), Error> {
         let pairs = pairs(text).map_err(|word| {
-            let message = format!("{word:?} is not KEY=VALUE");
+            let word: String = word.chars().take(40).collect();
+            let message = format!("{word:?} is not KEY=VALUE; write a value with spaces in quotes");
             Error::at(&place, message)
         })?;
         let first = pairs.first().map(|(key, _)| key.as_str());
@@ -287,9 +305,15 @@ fn pairs(line: &str) -> Result<Vec<(String, String)>, String> {
             return Err(word());
         }
         let behind = behind.trim_start();
-        let (value, behind) = match behind.strip_prefix('"') {
-            Some(quoted) => quoted.split_once('"').ok_or_else(word)?,
-            None => {
+        let quoted = behind.strip_prefix('"').map(|quoted| quoted.split_once('"').ok_or_else(word));
+        let (value, behind) = match quoted.transpose()? {
+            Some((value, behind))
+                if behind.is_empty() || behind.starts_with(char::is_whitespace) =>
+            {
+                (value, behind)
+            }
+            // Quotes within a value, as in "a","b", are part of it.
+            _ => {
                 let end = behind.find(char::is_whitespace).unwrap_or(behind.len());
                 behind.split_at(end)
             }
@@ -393,6 +417,10 @@ mod tests {
                 pair("features", "x"),
                 pair("x", ""),
             ]
+        );
+        assert_eq!(
+            pairs("A=\"x y\" B=\"p=1\",\"q=2\" C=\"\"").unwrap(),
+            [pair("a", "x y"), pair("b", "\"p=1\",\"q=2\""), pair("c", "")]
         );
         assert_eq!(pairs("A=1 B C=2"), Err("B".into()));
         assert_eq!(pairs("word"), Err("word".into()));
