@@ -617,11 +617,21 @@ fn switches_are_those_of_the_topology() {
     let switches: Vec<_> = site.nodes.iter().map(|of| of.switch.as_deref().unwrap()).collect();
     assert_eq!(switches, [&["leaf1"; 4][..], &["leaf2"; 12]].concat());
     assert_eq!(site.mapping, pbs_site::Mapping::Switches);
-    etc.write("topology.conf", "\nSwitchName=leaf1 Nodes=n[01-17]\n");
+    // Each line has one finding, however many names are wrong.
+    etc.write(
+        "topology.conf",
+        "\nSwitchName=leaf1 Nodes=n[01-19]\nSwitchName=leaf2 Nodes=n[15-16]\n",
+    );
     let found = etc.found();
-    assert_eq!(found.len(), 1, "{found:#?}");
-    assert_eq!(found[0].is.as_deref(), Some("there is no node n17"));
-    assert_eq!(found[0].place.as_ref().unwrap().line, 2);
+    assert_eq!(found.len(), 2, "{found:#?}");
+    let said =
+        ["naming n[17-19], without a NodeName in slurm.conf", "naming n[15-16] at a second switch"];
+    for (found, (line, is)) in found.iter().zip((2..).zip(said)) {
+        assert_eq!((found.key.as_str(), found.is.as_deref()), ("topology.conf", Some(is)));
+        assert_eq!(found.place.as_ref().unwrap().line, line);
+    }
+    let site = Site::from_toml(&site_of(&etc.read(), "plan")).unwrap();
+    assert!(site.nodes.iter().all(|of| of.switch.as_deref() == Some("leaf1")));
     // Other plugins don't read the file.
     etc.change("slurm.conf", "topology/tree", "topology/flat");
     assert_eq!(etc.found(), []);

@@ -12,6 +12,7 @@ use crate::conf::hooks::{Hook, Lua};
 use crate::conf::nodes::{Node, Partition};
 use crate::conf::read::Conf;
 use crate::conf::times::seconds;
+use crate::conf::topology::Unplanned;
 use crate::demands::{gres_of, licenses_of};
 
 /// Number of jobs that may wait in Slurm, as jobs that are planned far ahead do; Slurm's default is
@@ -85,6 +86,7 @@ pub fn check(conf: &Conf, partition: &str, release_timeout_s: u64) -> Vec<Findin
     checks.nodes(partition);
     checks.licenses();
     checks.confinement();
+    checks.topology();
     checks.files();
     let mut findings = checks.findings;
     findings.sort_by_key(|of| of.level);
@@ -528,6 +530,34 @@ impl Checks<'_> {
         if of.is_some_and(|of| licenses_of(of).is_none()) {
             let why = "the site has no licences; jobs that request them are declined";
             self.key(Advice, "Licenses", "names with numbers, such as matlab:4,ansys:2", why);
+        }
+    }
+
+    /// Parts of topology.conf that the site does not have.
+    fn topology(&mut self) {
+        for unplanned in &self.conf.unplanned {
+            let (place, is, should, why) = match unplanned {
+                Unplanned::Unused(place) => (
+                    place,
+                    "not used".to_string(),
+                    "read: write TopologyPlugin=topology/tree into slurm.conf, or remove the file",
+                    "Slurm does not read it then, and the site has no switches",
+                ),
+                Unplanned::NoNodes(place, hosts) => (
+                    place,
+                    format!("naming {hosts}, without a NodeName in slurm.conf"),
+                    "a list of nodes of slurm.conf",
+                    "Slurm and the site leave these names out",
+                ),
+                Unplanned::Elsewhere(place, hosts) => (
+                    place,
+                    format!("naming {hosts} at a second switch"),
+                    "each node at one leaf switch",
+                    "the site has the node at the first of its switches",
+                ),
+            };
+            let is = Setting { value: is, place: place.clone() };
+            self.say(Advice, "topology.conf", Some(is), should, why);
         }
     }
 

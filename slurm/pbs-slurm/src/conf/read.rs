@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::conf::entry::{Entry, Error, Place, Setting, MOST_FILE_BYTES};
 use crate::conf::hooks::{Hook, Lua};
 use crate::conf::nodes::{self, Node, Partition};
-use crate::conf::topology::{self, Switches};
+use crate::conf::topology::{self, Switches, Unplanned};
 
 /// Files that include each other go no deeper.
 const MOST_DEPTH: usize = 8;
@@ -32,6 +32,8 @@ pub struct Conf {
     pub partitions: Vec<Partition>,
     /// Leaf switches of topology.conf with their nodes, if Slurm uses that file.
     pub switches: Switches,
+    /// Parts of topology.conf that the site does not have.
+    pub(crate) unplanned: Vec<Unplanned>,
     /// Lines of plugstack.conf that load a plugin.
     pub plugins: Vec<Setting>,
     /// Files beside slurm.conf that exist, or that Slurm needs, and can't be read; or lines of them.
@@ -140,15 +142,15 @@ pub fn read(path: &Path) -> Result<Conf, Error> {
     };
     let mut unread = Vec::new();
     let plugins = plugins(&plugstack, 0, &mut unread);
+    let mut unplanned = Vec::new();
     let uses_tree = value("topologyplugin").is_some_and(topology::is_tree);
     let switches = if uses_tree {
-        switches(&directory.join("topology.conf"), &nodes, &mut unread)?
+        switches(&directory.join("topology.conf"), &nodes, &mut unread, &mut unplanned)?
     } else {
         let file = directory.join("topology.conf");
         // A site that has chosen another plugin knows.
         if file.exists() && value("topologyplugin").is_none() {
-            let message = "not used: Slurm reads it with TopologyPlugin=topology/tree";
-            unread.push(Error::at(&Place { file, line: 1 }, message));
+            unplanned.push(Unplanned::Unused(Place { file, line: 1 }));
         }
         Switches::default()
     };
@@ -157,6 +159,7 @@ pub fn read(path: &Path) -> Result<Conf, Error> {
         nodes,
         partitions,
         switches,
+        unplanned,
         plugins,
         unread,
         job_submit: Lua::look(&directory.join("job_submit.lua")),
@@ -326,7 +329,12 @@ fn pairs(line: &str) -> Result<Vec<(String, String)>, String> {
 
 /// Reads topology.conf, which Slurm needs for its tree of switches. A file that can't be read is
 /// noted.
-fn switches(file: &Path, nodes: &[Node], unread: &mut Vec<Error>) -> Result<Switches, Error> {
+fn switches(
+    file: &Path,
+    nodes: &[Node],
+    unread: &mut Vec<Error>,
+    unplanned: &mut Vec<Unplanned>,
+) -> Result<Switches, Error> {
     let text = match text_of(file) {
         Ok(text) => text,
         Err(error) => {
@@ -338,7 +346,7 @@ fn switches(file: &Path, nodes: &[Node], unread: &mut Vec<Error>) -> Result<Swit
     for (line, text) in joined(&text) {
         lines.line(&text, Place { file: file.into(), line })?;
     }
-    topology::switches(&lines.entries, nodes, unread)
+    topology::switches(&lines.entries, nodes, unplanned)
 }
 
 /// Lines of plugstack.conf that load something. A file that exists and can't be read is noted.
