@@ -123,6 +123,7 @@ fn each_kind_of_bad_line_says_what_is_right() {
     let bad = [
         ("1 2 3".to_string(), "there are 3 of 18 fields; write −1 for what is unknown"),
         (good.replacen("0 0", "0 nan", 1), "write a number"),
+        (good.replace(' ', ";"), "write spaces between the fields"),
         (good.replacen("-1 1 1 1", "-1 6 1 1", 1), "field 11 (status) is 6"),
         ("9".repeat(1 << 17), "longer than 65535 bytes"),
     ];

@@ -87,6 +87,9 @@ pub(super) fn numbers(text: &str) -> Result<Numbers, Fault> {
 
 fn parse(word: &str) -> Result<i64, &'static str> {
     const NO_NUMBER: &str = "write a number, −1 if it is unknown";
+    if word.contains([',', ';', '|']) {
+        return Err("write spaces between the fields of a line, and numbers in them");
+    }
     if let Ok(number) = word.parse() {
         return Ok(number);
     }
