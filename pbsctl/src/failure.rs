@@ -44,7 +44,13 @@ pub(crate) enum Failure {
 
 impl Failure {
     pub(crate) fn file(file: impl AsRef<Path>, error: &io::Error) -> Self {
-        Self::Failed(format!("{}: {error}", file.as_ref().display()))
+        let file = file.as_ref().display();
+        Self::Failed(match error.kind() {
+            io::ErrorKind::IsADirectory => {
+                format!("{file}: it is a directory; name a file in it")
+            }
+            _ => format!("{file}: {error}"),
+        })
     }
 
     /// Refusal of `what` by the kernel.

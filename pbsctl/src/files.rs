@@ -46,13 +46,33 @@ impl Keys {
     }
 }
 
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Longer files are none of ours: devices and pipes without an end, for instance.
+const MOST_BYTES: u64 = 1 << 30;
+
 fn read_as_it_is(file: &Path) -> Result<String, Failure> {
-    if file == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map_err(|error| unreadable(file, &error))?;
-        return Ok(text);
+    let read = if file == Path::new("-") {
+        text_of(io::stdin(), MOST_BYTES)
+    } else {
+        File::open(file).and_then(|file| text_of(file, MOST_BYTES))
+    };
+    read.map_err(|error| unreadable(file, &error))
+}
+
+/// The text of a file that has at most so many bytes.
+fn text_of(from: impl Read, most_bytes: u64) -> io::Result<String> {
+    let mut text = String::new();
+    let count = from.take(most_bytes + 1).read_to_string(&mut text)?;
+    if count as u64 > most_bytes {
+        let what = format!("it is longer than {}; name another file", pbs_text::bytes(most_bytes));
+        return Err(io::Error::new(ErrorKind::FileTooLarge, what));
     }
-    std::fs::read_to_string(file).map_err(|error| unreadable(file, &error))
+    // Some editors put a mark of the encoding before all.
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.drain(..BYTE_ORDER_MARK.len_utf8());
+    }
+    Ok(text)
 }
 
 fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
@@ -293,4 +313,25 @@ fn write_beside(file: &Path, text: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&beside);
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device or a pipe may have no end.
+    #[test]
+    fn a_file_that_is_too_long_is_not_read() {
+        assert_eq!(text_of(&b"abcd"[..], 4).unwrap(), "abcd");
+        let error = text_of(io::repeat(b'a'), 2 << 20).unwrap_err();
+        assert_eq!(error.to_string(), "it is longer than 2.0 MiB; name another file");
+    }
+
+    #[test]
+    fn a_directory_is_no_file() {
+        let Err(Failure::Failed(what)) = read(Path::new("/")) else {
+            panic!("a directory was read");
+        };
+        assert_eq!(what, "/: it is a directory; name a file in it");
+    }
 }
