@@ -419,7 +419,11 @@ fn files_that_are_wrong_are_told_with_their_line() {
             "NodeName=n1 CPUs=many\n",
             "/slurm.conf:1: CPUs=many is not a number; write a number from 0 on",
         ),
-        ("PartitionName=p Nodes=n1\n", "/slurm.conf:1: there is no node n1"),
+        (
+            "PartitionName=p Nodes=n1\n",
+            "/slurm.conf:1: there is no node and no NodeSet n1; declare it by NodeName or NodeSet, or \
+             include the file that does",
+        ),
         (
             "Include none.conf\n",
             "/slurm.conf:1: /none.conf: No such file or directory (os error 2)",

@@ -283,7 +283,11 @@ pub(crate) fn partitions<'a>(
             } else if known.contains(name.as_str()) {
                 vec![name]
             } else {
-                return Err(Error::at(place, format!("there is no node {name}")));
+                let message = format!(
+                    "there is no node and no NodeSet {name}; declare it by NodeName or NodeSet, or \
+                     include the file that does"
+                );
+                return Err(Error::at(place, message));
             };
             of.extend(found.into_iter().filter(|name| seen.insert(name.clone())));
         }
