@@ -421,8 +421,8 @@ fn files_that_are_wrong_are_told_with_their_line() {
         ),
         (
             "PartitionName=p Nodes=n1\n",
-            "/slurm.conf:1: there is no node and no NodeSet n1; declare it by NodeName or NodeSet, or \
-             include the file that does",
+            "/slurm.conf:1: there is no node and no NodeSet n1; declare it by NodeName or NodeSet, \
+             or include the file that does",
         ),
         (
             "Include none.conf\n",

@@ -68,8 +68,8 @@ impl Conf {
         words.any(|of| of.trim().eq_ignore_ascii_case(word))
     }
 
-    /// Whether a list of plugins of a kind has one: `affinity` of `task/affinity,task/cgroup`, which
-    /// Slurm also reads as `affinity,cgroup`.
+    /// Whether a list of plugins of a kind has one: `affinity` of `task/affinity,task/cgroup`,
+    /// which Slurm also reads as `affinity,cgroup`.
     pub(crate) fn has_plugin(&self, key: &str, kind: &str, name: &str) -> bool {
         self.has_word(key, name) || self.has_word(key, &format!("{kind}/{name}"))
     }

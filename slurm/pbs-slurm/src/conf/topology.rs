@@ -26,8 +26,8 @@ pub(crate) fn is_tree(plugin: &str) -> bool {
     plugin.eq_ignore_ascii_case("topology/tree")
 }
 
-/// Returns the leaf switch of each node. Switches of switches have no nodes of their own. Names that
-/// are no nodes are noted and left out, as by Slurm. A node at several switches is noted, and
+/// Returns the leaf switch of each node. Switches of switches have no nodes of their own. Names
+/// that are no nodes are noted and left out, as by Slurm. A node at several switches is noted, and
 /// belongs to the first.
 pub(crate) fn switches(
     entries: &[Entry],
