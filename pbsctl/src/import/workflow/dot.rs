@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU32;
 
-use pbs_job::Problem;
+use pbs_job::{Problem, MAX_NAME_BYTES};
 
 use super::model::{seconds_ns, Step, Workflow};
 
@@ -15,9 +15,6 @@ const MAX_ARROWS: usize = 1 << 20;
 
 /// Nesting of groups at most.
 const MAX_DEPTH: usize = 64;
-
-/// Bytes of a task's name at most.
-const MAX_NAME_BYTES: usize = 200;
 
 /// Attributes in which other programs store the length of a task or the size of data.
 const OTHER_FIGURES: [&str; 8] =

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pbs_job::MAX_NS;
+
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
 /// A workflow, whatever it was read from.
@@ -33,8 +35,8 @@ pub(super) struct Step {
     pub(super) memory_bytes: Option<u64>,
 }
 
-/// Seconds of a file as nanoseconds; `None`: that is no time.
+/// Seconds of a file as nanoseconds; `None`: that is no time of a task.
 pub(super) fn seconds_ns(seconds: f64) -> Option<u64> {
     let ns = seconds * SECOND_NS as f64;
-    (seconds >= 0.0 && ns < u64::MAX as f64).then_some(ns.round() as u64)
+    (seconds >= 0.0 && ns < MAX_NS as f64).then_some(ns.round() as u64)
 }

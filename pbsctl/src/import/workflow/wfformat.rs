@@ -193,8 +193,13 @@ impl Step {
         let runtime = [&figures["runtimeInSeconds"], &figures["runtime"]];
         if let Some(runtime) = runtime.into_iter().find(|value| !value.is_null()) {
             let ns = runtime.as_f64().and_then(seconds_ns);
-            let why =
-                || format!("the run time of task {} is {runtime}; it must be seconds", self.name);
+            let why = || {
+                format!(
+                    "the run time of task {} is {runtime}; write seconds, \
+                     at most 4e9",
+                    self.name
+                )
+            };
             self.runtime_ns = Some(ns.ok_or_else(|| Problem::at(None, why()))?);
         }
         let number = |names: &[&str]| -> Result<Option<u64>, Problem> {
