@@ -28,11 +28,13 @@ impl Planner {
             return Replanned::default();
         }
         self.version += 1;
+        self.count_closed(now_s, node, false);
         let before = self.nodes.set_defect(&self.machine, node, now_s, parts.clone());
         if self.nodes.is_usable(node) {
             self.system.set_defect(&before, now_s, false);
             self.system.set_defect(&parts, now_s, true);
         }
+        self.count_closed(now_s, node, true);
         let mut replanned = Replanned::default();
         self.make_room(now_s, node, &mut replanned);
         let is_left =
@@ -51,8 +53,8 @@ impl Planner {
         self.nodes.defect(node)
     }
 
-    /// Plans requests anew that have no room beside the defect of a node.
-    fn make_room(&mut self, now_s: u64, node: usize, replanned: &mut Replanned) {
+    /// Plans requests anew that have no room beside the defect of a node, or while it is closed.
+    pub(crate) fn make_room(&mut self, now_s: u64, node: usize, replanned: &mut Replanned) {
         let mut planned: Vec<_> = self.on_node(node);
         planned.retain(|id| self.entries.get(id).is_some_and(|of| !of.keeps_lost_nodes()));
         planned.sort_by_key(|&id| self.entries.get(&id).map(|entry| entry.turn(id)));

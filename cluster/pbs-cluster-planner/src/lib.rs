@@ -22,6 +22,7 @@ mod account;
 mod adopt;
 mod backfill;
 mod choice;
+mod closed;
 mod counts;
 mod defect;
 mod followers;

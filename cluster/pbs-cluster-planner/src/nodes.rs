@@ -27,6 +27,9 @@ pub(crate) struct Nodes {
     usable: Vec<bool>,
     /// Defective amounts of the nodes that have any. Their plans have them as used.
     defects: BTreeMap<usize, Vec<(ResourceId, u64)>>,
+    /// Times in which nodes are closed, apart from each other and in their order. Their plans have
+    /// all parts as used then.
+    closed: BTreeMap<usize, Vec<Range<u64>>>,
     /// Gaps of each class.
     gaps: Vec<Gaps>,
     /// Reused.
@@ -43,6 +46,7 @@ impl Nodes {
             plans: vec![plan; machine.node_count()],
             usable: vec![true; machine.node_count()],
             defects: BTreeMap::new(),
+            closed: BTreeMap::new(),
             gaps: machine.classes.iter().map(Gaps::new).collect(),
             amounts: Vec::new(),
         };
@@ -199,6 +203,33 @@ impl Nodes {
     /// Returns the defective amounts of a node.
     pub(crate) fn defect(&self, node: usize) -> &[(ResourceId, u64)] {
         self.defects.get(&node).map_or(&[], Vec::as_slice)
+    }
+
+    /// Sets the times in which a node is closed, from a time on.
+    pub(crate) fn set_closed(
+        &mut self,
+        machine: &Machine,
+        node: usize,
+        from_s: u64,
+        times: Vec<Range<u64>>,
+    ) {
+        let all = whole(machine.class(node));
+        let plan = &mut self.plans[node];
+        for time in self.closed.remove(&node).unwrap_or_default() {
+            plan.subtract(time.start.max(from_s)..time.end, &all);
+        }
+        for time in &times {
+            plan.add(time.start.max(from_s)..time.end, &all);
+        }
+        self.renew(machine, node);
+        if !times.is_empty() {
+            self.closed.insert(node, times);
+        }
+    }
+
+    /// Returns the times in which a node is closed.
+    pub(crate) fn closed(&self, node: usize) -> &[Range<u64>] {
+        self.closed.get(&node).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a node has a defect.

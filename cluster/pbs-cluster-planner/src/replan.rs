@@ -64,6 +64,7 @@ impl Planner {
         self.version += 1;
         let has = self.has(node);
         self.system.set_defect(&has, now_s, false);
+        self.count_closed(now_s, node, true);
         self.count_running(now_s, node, true);
         let moved = self.plan_waiting(now_s);
         self.backfill.add(now_s);
@@ -82,7 +83,7 @@ impl Planner {
     }
 
     /// Amounts of a node that are in order.
-    fn has(&self, node: usize) -> Vec<(usize, u64)> {
+    pub(crate) fn has(&self, node: usize) -> Vec<(usize, u64)> {
         let defect = |of| {
             let mut defects = self.nodes.defect(node).iter();
             defects.find(|(resource, _)| *resource == of).map_or(0, |(_, amount)| *amount)
@@ -134,6 +135,7 @@ impl Planner {
         }
         if self.nodes.is_usable(node) {
             self.count_running(now_s, node, false);
+            self.count_closed(now_s, node, false);
             let has = self.has(node);
             self.system.set_defect(&has, now_s, true);
             self.nodes.set_usable(node, false);

@@ -355,6 +355,23 @@ impl System {
         }
     }
 
+    /// Items of a closed node are not available for a time; or are again. Limits that are parts of
+    /// what is available stay the same, since the node is still there.
+    pub(crate) fn set_closed(&mut self, has: &Sums, over: Range<u64>, is: bool) {
+        for &(resource, amount) in has {
+            let views = self.views.iter_mut().filter(|view| view.resource == resource);
+            let views = views.map(|view| &mut view.profile);
+            for profile in std::iter::once(&mut self.profiles[resource]).chain(views) {
+                let done = if is {
+                    profile.subtract(over.clone(), amount)
+                } else {
+                    profile.add(over.clone(), amount)
+                };
+                debug_assert_eq!(done, Ok(()));
+            }
+        }
+    }
+
     /// Limits may be parts of what is available.
     fn set_defect_of_accounts(&mut self, resource: ResourceId, amounts: (u64, u64), from_s: u64) {
         let is_part = |limit: &Limit| limit.items.is_some_and(|items| items.permille.is_some());

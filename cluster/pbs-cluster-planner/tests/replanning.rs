@@ -365,3 +365,62 @@ fn a_reservation_leaves_defective_parts() {
     planner.set_defect(0, other, &[]);
     assert!(planner.submit_in(0, held, &ask("ncpus=1", 10)).is_ok());
 }
+
+/// A closed node gets nothing that would run while it is closed. What was planned then moves, what
+/// runs continues, and the other nodes are planned as before.
+#[test]
+fn a_closed_node_is_planned_before_and_after_its_time() {
+    let mut planner = nodes(&[8, 8]);
+    let node = planner.machine().node_by_name("n1").unwrap();
+    let running = planner.submit(0, &ask("2:ncpus=5", 30)).unwrap();
+    planner.start(0, &mut Vec::new());
+    let later = planner.submit(0, &ask("2:ncpus=8", 10)).unwrap();
+    assert_eq!(starts(&planner, &[later]), [Some(30)]);
+    let replanned = planner.set_closed(0, node, &[20..60, 50..70]);
+    assert_eq!(replanned.moved, [later]);
+    assert_eq!(planner.closed(node), [20..70]);
+    assert_eq!(starts(&planner, &[running, later]), [Some(0), Some(70)]);
+    // It fits before that time, but not a second longer.
+    let before = planner.submit(0, &ask("2:ncpus=3", 20)).unwrap();
+    let across = planner.submit(0, &ask("2:ncpus=8", 21)).unwrap();
+    assert_eq!(starts(&planner, &[before, across]), [Some(0), Some(80)]);
+    let other = planner.submit(0, &ask("ncpus=8", 40)).unwrap();
+    assert_eq!((start(&planner, other), names(&planner, other)), (Some(30), vec!["n2".into()]));
+    // The same times change nothing, and the node opens early.
+    assert_eq!(planner.set_closed(25, node, &[20..70]), Default::default());
+    planner.remove(30, running);
+    planner.set_closed(40, node, &[]);
+    settle(&mut planner, 40);
+    assert!(planner.closed(node).is_empty());
+    assert_eq!(submit(&mut planner, 40, &ask("ncpus=8", 10)), 40);
+}
+
+/// Times in which a node is closed outlast that it is out of use, and its defects.
+#[test]
+fn a_closed_time_outlasts_other_changes_of_a_node() {
+    let changes: [fn(&mut Planner, u64, bool); 3] = [
+        |planner, now_s, is| drop(planner.set_closed(now_s, 0, if is { &[100..200] } else { &[] })),
+        |planner, now_s, is| drop(planner.set_defect(now_s, 0, if is { &[(0, 3)] } else { &[] })),
+        |planner, now_s, is| {
+            drop(if is { planner.node_offline(now_s, 0) } else { planner.node_up(now_s, 0) });
+        },
+    ];
+    for first in 0..3 {
+        for second in (0..3).filter(|&second| second != first) {
+            let third = 3 - first - second;
+            for undone in [[first, second, third], [third, second, first], [second, first, third]] {
+                let mut planner = nodes(&[8, 2]);
+                for (now_s, of) in [first, second, third].into_iter().enumerate() {
+                    changes[of](&mut planner, now_s as u64, true);
+                }
+                let other = planner.submit(3, &ask("ncpus=2", 500)).unwrap();
+                assert_eq!(starts(&planner, &[other]), [Some(3)]);
+                planner.remove(3, other);
+                for (now_s, of) in undone.into_iter().enumerate() {
+                    changes[of](&mut planner, now_s as u64 + 4, false);
+                }
+                assert_eq!(submit(&mut planner, 7, &ask("ncpus=8", 500)), 7, "{undone:?}");
+            }
+        }
+    }
+}

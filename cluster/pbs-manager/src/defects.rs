@@ -79,12 +79,7 @@ impl<E: Engine> Manager<E> {
     fn plan_with_defect(&mut self, node: usize, amounts: &[(ResourceId, u64)]) -> Replanned {
         let inside = self.planned_inside(node);
         let replanned = self.planner.set_defect(self.clock_s, node, amounts);
-        for (reservation, requests) in inside {
-            let is_it = |id: &u64| *id == reservation;
-            if replanned.moved.iter().chain(&replanned.waiting).any(is_it) {
-                self.plan_inside_again(reservation, requests, &replanned);
-            }
-        }
+        self.move_inside(inside, &replanned);
         replanned
     }
 

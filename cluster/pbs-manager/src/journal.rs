@@ -4,7 +4,7 @@
 use pbs_cluster_planner::RequestId;
 
 use crate::error::Error;
-use crate::ledger::{Changes, DefectRow, Event, Ledger, NodeRow, Row, Total};
+use crate::ledger::{Changes, ClosedRow, DefectRow, Event, Ledger, NodeRow, Row, Total};
 
 /// A ledger and what is to be written there.
 #[derive(Debug)]
@@ -66,6 +66,11 @@ impl Journal {
     /// Notes parts of a node that are out of use, or that the node is repaired.
     pub(crate) fn defect(&mut self, defect: DefectRow) {
         self.changes.defects.push(defect);
+    }
+
+    /// Notes the times in which a node is closed, or that it is open.
+    pub(crate) fn closed(&mut self, closed: ClosedRow) {
+        self.changes.closed.push(closed);
     }
 
     /// Notes ended requests that are forgotten, of which the last ended then, and the totals that

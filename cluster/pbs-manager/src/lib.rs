@@ -9,6 +9,7 @@
 //! Keller's planning, mapping and management modules (3) talk over sockets; here they are
 //! calls. An [`Engine`] is what he calls the node side.
 
+mod closed;
 mod deadlines;
 mod defects;
 mod deferred;

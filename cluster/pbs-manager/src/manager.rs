@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::ledger::{
-    Access, DefectRow, Event, Ledger, NodeRow, NodeState, Page, Paged, Row, State,
+    Access, ClosedRow, DefectRow, Event, Ledger, NodeRow, NodeState, Page, Paged, Row, State,
 };
 use crate::record::{Parts, RequestRecord};
 use crate::records::{Held, Records};
@@ -40,6 +40,7 @@ pub struct Manager<E> {
     pub(crate) nodes_out: BTreeMap<String, NodeRow>,
     /// Nodes with parts that are out of use.
     pub(crate) defects: BTreeMap<String, DefectRow>,
+    pub(crate) closed: BTreeMap<String, ClosedRow>,
     /// Usage of the requests that are not in the ledger any more.
     pub(crate) forgotten: Usages,
     pub(crate) clock_s: u64,
@@ -94,6 +95,7 @@ impl<E: Engine> Manager<E> {
         let rows = ledger.open_rows()?;
         let nodes_out = ledger.nodes_out()?;
         let defects = ledger.defects()?;
+        let closed = ledger.closed()?;
         let forgotten = Usages::of_totals(&ledger.totals()?)
             .ok_or_else(|| ledger.damaged("the usage of forgotten requests can't be read"))?;
         let journal = Journal::new(ledger, clock_s, next_id);
@@ -117,6 +119,7 @@ impl<E: Engine> Manager<E> {
         let moved: Vec<Row> = moved.collect();
         this.journal.rows(moved);
         this.restore_defects(defects)?;
+        this.restore_closed(closed);
         this.follow_lost();
         this.planner.plan_waiting(clock_s);
         if access == Access::Write {
@@ -140,6 +143,7 @@ impl<E: Engine> Manager<E> {
             deadlines: Deadlines::default(),
             nodes_out: BTreeMap::new(),
             defects: BTreeMap::new(),
+            closed: BTreeMap::new(),
             forgotten: Usages::default(),
             clock_s,
             settled: None,
@@ -183,6 +187,11 @@ impl<E: Engine> Manager<E> {
     /// The nodes with parts that are out of use.
     pub fn defects(&self) -> impl Iterator<Item = &DefectRow> {
         self.defects.values()
+    }
+
+    /// Nodes that are closed in some times, by name.
+    pub fn closed(&self) -> impl Iterator<Item = &ClosedRow> {
+        self.closed.values()
     }
 
     /// All requests that have not ended, as they stand.

@@ -153,6 +153,19 @@ impl<E: Engine> Manager<E> {
         with_requests.collect()
     }
 
+    /// Plans requests anew in those reservations that hold other nodes now.
+    pub(crate) fn move_inside(
+        &mut self,
+        inside: Vec<(RequestId, Vec<(Row, Standing)>)>,
+        replanned: &Replanned,
+    ) {
+        for (reservation, requests) in inside {
+            if replanned.moved.contains(&reservation) || replanned.waiting.contains(&reservation) {
+                self.plan_inside_again(reservation, requests, replanned);
+            }
+        }
+    }
+
     /// Plans requests anew in a reservation that holds other nodes now. A request that has no place
     /// there ends.
     pub(crate) fn plan_inside_again(

@@ -18,7 +18,7 @@ use crate::ledger::error::Error;
 use crate::ledger::files::{create, guard_index, is_own, open_lock, Copy};
 use crate::ledger::owners::{accounts, attribute, Attributed};
 use crate::ledger::page::{Page, Paged};
-use crate::ledger::row::{text, DefectRow, Event, NodeRow, Row, State, Total};
+use crate::ledger::row::{text, ClosedRow, DefectRow, Event, NodeRow, Row, State, Total};
 
 /// `PBSC`, by which a file of ours is known.
 const APPLICATION: i64 = 0x5042_5343;
@@ -52,10 +52,11 @@ CREATE INDEX IF NOT EXISTS request_ended ON request (json_extract(body, '$.end_s
 	WHERE NOT is_open;
 CREATE INDEX IF NOT EXISTS event_of_none ON event (seq) WHERE request IS NULL;
 ";
-/// Table for parts of nodes that are out of use, which ledgers of older versions get when they are
-/// written.
+/// Tables for parts of nodes that are out of use, and for times in which nodes are closed. Ledgers
+/// of older versions get them when they are written.
 const DEFECTS: &str = "
 CREATE TABLE IF NOT EXISTS defect (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS closed (name TEXT PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
 ";
 /// Maximum number of events of an unfinished request, which its user may cause without end. The
 /// oldest are forgotten.
@@ -83,6 +84,8 @@ pub struct Changes {
     pub nodes_back: Vec<String>,
     /// Nodes whose defective parts have changed.
     pub defects: Vec<DefectRow>,
+    /// Nodes whose closed times have changed.
+    pub closed: Vec<ClosedRow>,
     /// Events, in their order.
     pub events: Vec<Event>,
     /// Ended requests that are forgotten, with their events.
@@ -100,7 +103,8 @@ pub struct Changes {
 impl Changes {
     /// Whether there is nothing but the clock and the next number.
     pub fn is_empty(&self) -> bool {
-        let nodes = self.nodes_out.len() + self.nodes_back.len() + self.defects.len();
+        let nodes = self.nodes_out.len() + self.nodes_back.len();
+        let nodes = nodes + self.defects.len() + self.closed.len();
         self.rows.len() + nodes + self.events.len() + self.forgotten.len() == 0
     }
 }
@@ -364,6 +368,16 @@ impl Ledger {
                     )?;
                 }
             }
+            for closed in &changes.closed {
+                if closed.times.is_empty() {
+                    all.execute("DELETE FROM closed WHERE name = ?1", [&closed.name])?;
+                } else {
+                    all.execute(
+                        "INSERT OR REPLACE INTO closed VALUES (?1, ?2)",
+                        params![closed.name, text(closed)],
+                    )?;
+                }
+            }
             let mut tell =
                 all.prepare_cached("INSERT INTO event (request, body) VALUES (?1, ?2)")?;
             for event in &changes.events {
@@ -533,11 +547,25 @@ impl Ledger {
     ///
     /// The error that the disk reports.
     pub fn defects(&self) -> Result<Vec<DefectRow>, Error> {
-        let tables = "SELECT count(*) FROM sqlite_master WHERE name = 'defect'";
-        if self.done(self.number(tables))? == Some(0) {
+        self.read_if_there("defect")
+    }
+
+    /// The nodes that are closed in some times.
+    ///
+    /// # Errors
+    ///
+    /// The error that the disk reports.
+    pub fn closed(&self) -> Result<Vec<ClosedRow>, Error> {
+        self.read_if_there("closed")
+    }
+
+    /// Rows of a table that ledgers of older versions lack.
+    fn read_if_there<T: DeserializeOwned>(&self, table: &str) -> Result<Vec<T>, Error> {
+        let is_there = format!("SELECT count(*) FROM sqlite_master WHERE name = '{table}'");
+        if self.done(self.number(&is_there))? == Some(0) {
             return Ok(Vec::new());
         }
-        self.read("SELECT body FROM defect ORDER BY name", [])
+        self.read(&format!("SELECT body FROM {table} ORDER BY name"), [])
     }
 
     /// Returns the events of a request, in their order.

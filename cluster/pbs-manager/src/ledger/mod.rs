@@ -22,5 +22,5 @@ pub use owners::{account_user, Attributed, CONTROLLER};
 pub use page::{Page, Paged};
 pub(crate) use row::NOT_FREE;
 pub use row::{
-    After, DefectRow, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State, Total,
+    After, ClosedRow, DefectRow, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State, Total,
 };

@@ -270,6 +270,17 @@ pub struct DefectRow {
     pub since_s: u64,
 }
 
+/// Times in which a node is closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClosedRow {
+    /// Name of the node.
+    pub name: String,
+    /// Begins and ends of these times, in seconds since 1970. Empty: the node is open.
+    pub times: Vec<(u64, u64)>,
+    /// Reason, such as the names of reservations of a batch system.
+    pub why: String,
+}
+
 /// Event in the life of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
