@@ -274,7 +274,7 @@ fn a_job_that_slurm_would_never_start_is_declined() {
     let job = submit(&["-N1", "-n1", "--mem=2000", "-t1"], "true");
     until("Slurm's reason is shown", || {
         let (text, _) = try_run("scontrol", &["show", "job", "-o", &job]);
-        text.contains("AdminComment=\"declined: Slurm cant start it as it is (BadConstraints)")
+        text.contains("AdminComment=\"declined: Slurm cannot start it as it is (BadConstraints)")
     });
     let row = lab.rows(&job).pop().unwrap();
     let next = submit(&["-N1", "-n1", "--mem=100", "-t1"], "true");

@@ -84,7 +84,8 @@ pub(crate) const EXTRA: &str = "ArrayJobID:12,ArrayTaskID:12,Deadline:24,NumTask
                                 tres-per-task:200,tres-per-job:200,tres-per-socket:200,\
                                 cpus-per-tres:200,mem-per-tres:200,Contiguous:12,tres:200";
 /// Job whose options are not in these columns.
-pub(crate) const UNSHOWN: &str = "options that squeue -O does not show";
+pub(crate) const UNSHOWN: &str =
+    "the options of the job can't be read, since squeue -O does not show them; submit it again";
 /// Width of the columns whose length depends on the job.
 const EXTRA_WIDTH: usize = 200;
 
@@ -158,25 +159,51 @@ fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
     let end_s = end.parse().ok().filter(|_| !is_suspended && !is_booting);
     let is_pending = matches!(state, JobState::Pending(_));
     let required = hosts(required)?;
-    let asked = |what: &str, value: &str| {
+    let given = |option: &str, value: &str, rest: &str| {
         let is_none = matches!(value, "" | "(null)" | "N/A" | "none" | "0");
-        (!is_none).then(|| format!("{what} ({value})"))
+        (!is_none).then(|| format!("--{option}={value}: {rest}"))
     };
-    let no = |is: bool, what: &str, value: &str, remedy: &str| {
-        is.then(|| format!("{what} ({value}), unless as a list of all: {remedy}; otherwise they"))
+    let unless = |is_read: bool, option: &str, value: &str, rest: &str| {
+        given(option, value, rest).filter(|_| !is_read)
     };
     let counts = [nodes_wanted, cpus, min_cpus].map(str::parse);
     let bytes = memory_bytes(memory);
     let is_read = counts.iter().all(Result::is_ok) && bytes.is_some();
     let [nodes_wanted, cpus, min_cpus] = counts.map(|count| count.unwrap_or(1));
-    let unread = || format!("an amount that can't be read ({cpus} CPUs, memory {memory})");
+    let unread = || {
+        format!(
+            "the number of CPUs ({cpus}) or memory ({memory}) can't be read; write other amounts"
+        )
+    };
     let foreign = [
         (!is_read).then(unread),
-        asked("a list of nodes to leave out", excluded),
-        no(features_of(features).is_none(), "features of nodes", features, "join names by &"),
-        no(licenses_of(licenses).is_none(), "licences", licenses, "join names by commas"),
-        asked("a reservation", reservation),
-        asked("space for temporary files", tmp),
+        given(
+            "exclude",
+            excluded,
+            "the planner chooses the nodes; leave out --exclude, or name features of nodes with \
+             --constraint",
+        ),
+        unless(
+            features_of(features).is_some(),
+            "constraint",
+            features,
+            "a job is planned only on nodes that have all of its features; join their names by &, \
+             or leave out --constraint",
+        ),
+        unless(
+            licenses_of(licenses).is_some(),
+            "licenses",
+            licenses,
+            "a job is planned only with all of its licences; join their names by commas, or leave \
+             out --licenses",
+        ),
+        given(
+            "reservation",
+            reservation,
+            "no job is planned inside a reservation of Slurm; leave out --reservation, or name a \
+             partition that is not planned",
+        ),
+        given("tmp", tmp, "space for temporary files is not planned; leave out --tmp"),
     ];
     Some(JobSeen {
         key,
@@ -286,25 +313,36 @@ pub(crate) fn extras_of(text: &str) -> HashMap<(u32, Option<u32>), Extra> {
         let [per_node, per_task, per_job, per_socket, cpus_per, memory_per, contiguous] =
             std::array::from_fn(|_| words.next().unwrap_or("?"));
         let tres = words.next().unwrap_or("?");
-        let mut foreign = [
-            ("accelerators of sockets", per_socket, "write those of each node"),
-            ("nodes beside each other", contiguous, "leave out --contiguous"),
-        ]
-        .into_iter()
-        .find(|(_, value, _)| !matches!(*value, "N/A" | "0" | "no" | "(null)"))
-        .map(|(what, value, remedy)| format!("{what} ({value}; {remedy})"));
+        let is_given = |value: &str| !matches!(value, "N/A" | "0" | "no" | "(null)");
+        let mut foreign = is_given(contiguous).then(|| {
+            "--contiguous: nodes beside each other are not planned; leave out --contiguous".into()
+        });
+        if is_given(per_socket) {
+            foreign = Some(format!(
+                "--gpus-per-socket ({per_socket}): accelerators of sockets are not planned; write \
+                 those of each node with --gpus-per-node"
+            ));
+        }
         let mut all = Vec::new();
         for (per, text) in [(Per::Node, per_node), (Per::Task, per_task), (Per::Job, per_job)] {
             match gres_of(text).filter(|_| text.len() < EXTRA_WIDTH) {
                 Some(of) => all.extend(of.into_iter().map(|of| (per, of))),
-                None => foreign = Some(format!("generic resources ({text})")),
+                None => {
+                    foreign = Some(format!(
+                        "--gres or --gpus ({text}): these generic resources can't be read; write \
+                         fewer of them, such as gpu:2"
+                    ));
+                }
             }
         }
         let mut of_gpu = |text: &str| match gres_of(text).as_deref() {
             Some([]) => 0,
             Some([of]) if of.name == "gpu" && of.kind.is_none() => of.count,
             _ => {
-                foreign = Some(format!("amounts for each generic resource ({text})"));
+                foreign = Some(format!(
+                    "--cpus-per-gpu or --mem-per-gpu ({text}): these are planned only for gpu \
+                     without a type; leave them out, and write --cpus-per-task or --mem"
+                ));
                 0
             }
         };
@@ -531,14 +569,17 @@ mod tests {
         assert_eq!(job(&[(12, "1-02:00:00")]).limit_s, Some(93_600));
         assert_eq!(job(&[(12, "UNLIMITED")]).limit_s, None);
         assert_eq!(job(&[(21, "ib&big")]).demands.features, ["ib", "big"]);
-        assert!(job(&[(21, "ib|big")]).foreign.unwrap().contains("features of nodes (ib|big)"));
+        assert!(job(&[(21, "ib|big")]).foreign.unwrap().starts_with("--constraint=ib|big: "));
         assert_eq!(job(&[(22, "matlab:2")]).demands.licenses, [("matlab".into(), 2)]);
-        assert!(job(&[(22, "matlab|ansys")]).foreign.unwrap().contains("licences"));
+        assert!(job(&[(22, "matlab|ansys")])
+            .foreign
+            .unwrap()
+            .starts_with("--licenses=matlab|ansys: "));
         let of = |reason| job(&[(18, reason)]);
         let refused = of("BadConstraints");
         assert!(refused.is_refused && refused.reason == "BadConstraints");
         assert!(!of("Resources").is_refused && of("None").reason.is_empty());
-        assert!(job(&[(25, "100M")]).foreign.unwrap().contains("temporary files"));
+        assert!(job(&[(25, "100M")]).foreign.unwrap().starts_with("--tmp=100M: "));
     }
 
     /// Slurm holds a job of any size before it looks whether there is room for it.
@@ -547,7 +588,7 @@ mod tests {
         let (jobs, _) = read(&[line(&[(10, "1K"), (0, "8")]), line(&[])]);
         assert!(jobs[0].foreign.as_ref().unwrap().contains("can't be read"));
         assert_eq!(jobs[1].foreign, None);
-        assert!(job(&[(11, "1Z")]).foreign.unwrap().contains("memory 1Z"));
+        assert!(job(&[(11, "1Z")]).foreign.unwrap().contains("memory (1Z)"));
         assert_eq!(job(&[(11, "16E")]).memory, Memory::OfNode(u64::MAX));
         assert_eq!(job(&[(11, "17592186044416E")]).memory, Memory::OfNode(u64::MAX));
     }
@@ -633,8 +674,8 @@ mod tests {
         for (columns, what) in [
             ("N/A N/A N/A gres:gpu:1 N/A N/A 0".into(), "accelerators of sockets"),
             ("N/A N/A N/A N/A N/A N/A 1".into(), "nodes beside each other"),
-            ("N/A N/A N/A N/A gres:fpga:1 N/A 0".into(), "amounts for each"),
-            (format!("{long} N/A N/A N/A N/A N/A 0"), "generic resources"),
+            ("N/A N/A N/A N/A gres:fpga:1 N/A 0".into(), "planned only for gpu"),
+            (format!("{long} N/A N/A N/A N/A N/A 0"), "generic resources can't be read"),
             (String::new(), UNSHOWN),
         ] {
             let foreign = of(&columns).foreign.unwrap();

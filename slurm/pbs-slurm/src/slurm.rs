@@ -157,7 +157,9 @@ impl Slurm {
             match self.details.get(of(job)) {
                 Some(Some(of)) => job.demands.throttle = of.throttle,
                 Some(None) => {
-                    let what = "an array whose limit scontrol show job does not show";
+                    let what =
+                        "--array: the limit of the array can't be read, since scontrol show \
+                                job does not show it; submit it again";
                     job.foreign.get_or_insert_with(|| what.into());
                 }
                 None => job.is_unclear = true,
@@ -219,8 +221,8 @@ impl Slurm {
             job.is_unclear |= details.is_none();
             if details.flatten().is_none_or(|of| of.is_limited) {
                 let what = format!(
-                    "more tasks than its greatest number of nodes ({most}) has room for (write \
-                     --nodes={} or fewer tasks; otherwise it)",
+                    "--nodes: {most} nodes have no room for all of its tasks; write --nodes={} or \
+                     fewer tasks",
                     job.nodes_wanted
                 );
                 job.foreign.get_or_insert(what);
@@ -298,14 +300,20 @@ fn need_types(jobs: &mut [JobSeen], nodes: &[NodeSeen]) {
     for job in jobs {
         let untyped = job.demands.gres.iter().map(|(_, of)| of).find(|of| of.kind.is_none());
         if let Some(of) = untyped.filter(|of| has_types(&of.name)) {
-            let what = format!("{} without a type (nodes have several types of it)", of.name);
+            let name = &of.name;
+            let what = format!(
+                "--gres={name}: nodes have several types of {name}, and nobody knows before which \
+                 of them Slurm takes; write the type, such as --gres={name}:TYPE:{}",
+                of.count
+            );
             job.foreign.get_or_insert(what);
         }
     }
 }
 
-/// Quotes a text as an argument.
+/// Quotes a text as an argument. It may have no apostrophes.
 fn quoted(text: &str) -> String {
+    let text = text.replace("can't", "cannot").replace("n't", " not");
     let is_plain = |c: &char| (' '..='~').contains(c) && !matches!(c, '"' | '\'' | '\\' | '`');
     text.chars().filter(is_plain).take(MOST_TOLD).collect()
 }
@@ -440,6 +448,7 @@ mod tests {
     #[test]
     fn what_users_write_ends_no_command() {
         assert_eq!(quoted("a\" Priority=1\n\\hold 2`x`é"), "a Priority=1hold 2x");
+        assert_eq!(quoted("it can't start, and doesn't"), "it cannot start, and does not");
         assert_eq!(quoted(&"x".repeat(1000)).len(), 300);
     }
 }

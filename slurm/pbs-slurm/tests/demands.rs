@@ -160,7 +160,7 @@ fn followers_of_a_job_without_a_place_wait_for_it() {
     assert_eq!(lab.slurm.commits, []);
     for key in followers.iter().chain([&last]) {
         let told = &lab.slurm.told[key];
-        assert!(told.contains("it follows job "), "{told}");
+        assert!(told.contains("is not planned; it is tried again when that job is"), "{told}");
     }
     lab.slurm.alter(job, |job| (job.cpus, job.min_cpus) = (1, 1));
     lab.seconds(50);
@@ -264,7 +264,7 @@ fn accelerators_are_planned_like_cores() {
     for (key, why) in [
         (three, "3 gres-gpu are asked for, and there are 2"),
         (typed, "the site has no resource gres-gpu-a100"),
-        (spread, "write those of each node (--gpus-per-node)"),
+        (spread, "write --gpus-per-node instead"),
     ] {
         let told = &lab.slurm.told[&key];
         assert!(told.starts_with("declined: ") && told.contains(why), "{told}");

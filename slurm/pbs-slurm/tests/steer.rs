@@ -369,11 +369,11 @@ fn an_unplannable_job_is_held_and_reported() {
     let job = lab.slurm.submit(2, 1, 1, 60, 10);
     lab.seconds(58);
     assert!(committed(&lab.state(job)));
-    let foreign = Some("features of nodes (gpu)".to_string());
+    let foreign = Some("--tmp=1M: it is not planned; leave it out".to_string());
     lab.slurm.alter(job, |job| job.foreign = foreign);
     lab.seconds(20);
     assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
-    assert!(lab.slurm.told[&job].contains("gpu"), "{:?}", lab.slurm.told[&job]);
+    assert!(lab.slurm.told[&job].starts_with("declined: --tmp=1M: "), "{:?}", lab.slurm.told[&job]);
     lab.slurm.alter(job, |job| job.foreign = None);
     lab.seconds(5);
     assert_eq!(lab.state(job), JobState::Running);

@@ -130,7 +130,7 @@ pub struct JobSeen {
     pub words: String,
     /// Demands beside cores and memory.
     pub demands: Demands,
-    /// Requests that can't be planned.
+    /// Option that can't be planned, with the reason and what to write instead.
     pub foreign: Option<String>,
     /// Reason for which the job waits, in the batch system's words; empty: none.
     pub reason: String,

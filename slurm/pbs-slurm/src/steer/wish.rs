@@ -101,10 +101,11 @@ pub fn wish_of(
         return Err(why.into());
     }
     if let Some(foreign) = &job.foreign {
-        return Err(format!("{foreign} can't be planned; leave it out"));
+        return Err(foreign.clone());
     }
     let words = Words::read(&job.words, job.key.submit_s)?;
-    let limit_s = job.limit_s.ok_or("it has no time limit; give it one")?;
+    let limit_s =
+        job.limit_s.ok_or("it has no time limit; add --time, such as --time=30 (minutes)")?;
     let nodes = job.nodes_asked();
     let cpus = job.cpus_each();
     let of_gpus = job.gpus_each().saturating_mul(job.demands.bytes_per_gpu);
@@ -119,8 +120,8 @@ pub fn wish_of(
     let mut rset: Rset = rset.parse().map_err(|error| format!("{rset}: {error}"))?;
     if nodes > 1 && job.demands.gres.iter().any(|(per, _)| *per == Per::Job) {
         return Err(
-            "accelerators for a job on several nodes can't be planned; write those of each \
-                    node (--gpus-per-node)"
+            "--gpus: accelerators of a job on several nodes are planned only for each node; write \
+             --gpus-per-node instead"
                 .into(),
         );
     }
@@ -181,12 +182,21 @@ fn after_of(text: &str, request_of: &dyn Fn(&str) -> Option<u64>) -> Result<Vec<
             "afterok" => Outcome::Ok,
             "afternotok" => Outcome::NotOk,
             "afterany" => Outcome::Any,
-            _ => return Err(format!("the dependency {kind} can't be planned")),
+            _ => {
+                return Err(format!(
+                "--dependency={kind}: only afterok, afternotok and afterany are planned; write one \
+                 of these, or leave it out"
+            ))
+            }
         };
         for job in rest.split(':') {
             let (name, _) = job.split_once('(').unwrap_or((job, ""));
-            let request = request_of(name)
-                .ok_or_else(|| format!("it follows job {name}, which is not planned"))?;
+            let request = request_of(name).ok_or_else(|| {
+                format!(
+                    "--dependency={kind}:{name}: job {name} is not planned; it is tried again when \
+                     that job is"
+                )
+            })?;
             all.push(After { request, outcome });
         }
     }
