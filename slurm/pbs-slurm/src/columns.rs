@@ -399,6 +399,15 @@ impl Extra {
     }
 }
 
+impl Extra {
+    /// Whether the columns leave open if a job's memory is that of each node or of each core, and
+    /// that decides how much it gets. The greater amount is taken then.
+    pub(crate) fn is_memory_open(&self, job: &JobSeen) -> bool {
+        let cpus = self.memory.map(|(_, cpus)| cpus);
+        matches!(job.memory, Memory::OfCore(_)) && cpus == self.least_nodes && job.cpus_each() > 1
+    }
+}
+
 /// `300M`, `1.50G`, `0`.
 fn memory_bytes(text: &str) -> Option<u64> {
     let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {

@@ -24,6 +24,8 @@ pub(crate) struct Details {
     pub(crate) throttle: u64,
     /// Whether its user gave a greatest number of nodes.
     pub(crate) is_limited: bool,
+    /// Whether its memory is that of each node, or else of each core; `None`: it can't be read.
+    pub(crate) is_memory_of_node: Option<bool>,
 }
 
 /// Jobs that have such parts together.
@@ -142,6 +144,13 @@ pub(crate) fn details_of(text: &str) -> Option<Details> {
     // A text of a user is never the first word of a line: these have no line ends.
     let nodes = text.lines().find_map(|line| line.trim_start().strip_prefix("NumNodes="))?;
     let nodes = nodes.split(' ').next()?;
+    let cpus = text.lines().find(|line| line.trim_start().starts_with("MinCPUsNode="));
+    let mut of_cpus = cpus.unwrap_or_default().trim_start().split(' ');
+    let is_memory_of_node = of_cpus.find_map(|word| match word.split_once('=')?.0 {
+        "MinMemoryNode" => Some(true),
+        "MinMemoryCPU" => Some(false),
+        _ => None,
+    });
     let first = text.lines().next()?;
     // Its name comes last in its line.
     let words = first.split(" JobName=").next()?.split(' ');
@@ -149,6 +158,7 @@ pub(crate) fn details_of(text: &str) -> Option<Details> {
     Some(Details {
         throttle: throttle.map_or(Some(0), |of| of.parse().ok())?,
         is_limited: nodes.contains('-'),
+        is_memory_of_node,
     })
 }
 
@@ -157,7 +167,8 @@ mod tests {
     use super::*;
     use crate::steer::Simulated;
 
-    const NONE: Details = Details { throttle: 2, is_limited: false };
+    const NONE: Details =
+        Details { throttle: 2, is_limited: false, is_memory_of_node: Some(false) };
 
     fn jobs(user: &str, numbers: std::ops::Range<u32>) -> Vec<JobSeen> {
         let mut slurm = Simulated::new(&[], 0, 1_764_000_000);
@@ -232,10 +243,18 @@ mod tests {
     fn details_are_those_of_slurm_and_not_of_a_text() {
         let text =
             "JobId=38 ArrayJobId=1 ArrayTaskId=6 ArrayTaskThrottle=2 JobName=a JobName=b\n   \
-                    UserId=games(5)\n   NumNodes=2-4 NumCPUs=1\n   Comment=NumNodes=1\n";
-        assert_eq!(details_of(text), Some(Details { throttle: 2, is_limited: true }));
+                    UserId=games(5)\n   NumNodes=2-4 NumCPUs=1\n   \
+                    MinCPUsNode=1 MinMemoryNode=100M MinTmpDiskNode=0\n   \
+                    Comment=NumNodes=1 MinMemoryCPU=5M\n";
+        let is_memory_of_node = Some(true);
+        let of = Details { throttle: 2, is_limited: true, is_memory_of_node };
+        assert_eq!(details_of(text), Some(of));
+        let other = text.replace("MinMemoryNode", "MinMemoryCPU");
+        let is_memory_of_node = Some(false);
+        assert_eq!(details_of(&other), Some(Details { is_memory_of_node, ..of }));
         let text = "JobId=38 JobName=a ArrayTaskThrottle=2\n   NumNodes=2 NumCPUs=1\n";
-        assert_eq!(details_of(text), Some(Details { throttle: 0, is_limited: false }));
+        let of = Details { throttle: 0, is_limited: false, is_memory_of_node: None };
+        assert_eq!(details_of(text), Some(of));
         assert!(details_of("JobId=38 ArrayTaskThrottle=x JobName=a\n   NumNodes=2\n").is_none());
         assert!(details_of("").is_none());
     }

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::steer::{
-    Controller, Event, Fault, JobSeen, JobState, Key, NodeSeen, Revoked, Unread, World,
+    Controller, Event, Fault, JobSeen, JobState, Key, Memory, NodeSeen, Revoked, Unread, World,
 };
 
 use crate::columns::{extras_of, jobs_of, node_format, nodes_of, Extra, Mark, EXTRA, UNSHOWN};
@@ -48,7 +48,7 @@ pub struct Slurm {
 }
 
 /// Cores and memory of a job: least number of cores on each node, number of cores, memory.
-type Sizes = (u64, u64, crate::steer::Memory);
+type Sizes = (u64, u64, Memory);
 
 /// Cores and memory as a user gave them. Slurm shows others once a commitment has set the least
 /// number of cores on each node.
@@ -62,7 +62,7 @@ struct Own {
 }
 
 /// Values that decide whether these facts must be looked up again.
-type Asked = (u64, u64, u64, crate::steer::Memory);
+type Asked = (u64, u64, u64, Memory);
 
 impl Slurm {
     /// With the commands that the path finds, and `SLURM_CONF`.
@@ -163,6 +163,31 @@ impl Slurm {
                     job.foreign.get_or_insert_with(|| what.into());
                 }
                 None => job.is_unclear = true,
+            }
+        }
+    }
+
+    /// Finds out whether memory is that of each node or of each core, where columns leave that open.
+    fn add_memory(&mut self, jobs: &mut [JobSeen]) {
+        let is_open = |job: &&mut JobSeen| {
+            let extra = self.extras.get(&job.key);
+            let waits = matches!(job.state, JobState::Pending(_));
+            waits && extra.is_some_and(|(_, extra)| extra.is_memory_open(job))
+        };
+        let mut open: Vec<&mut JobSeen> = jobs.iter_mut().filter(is_open).collect();
+        let wanted = open.iter().map(|job| (Of::Job(job.key), &**job));
+        self.details.look_up(wanted, Instant::now(), &mut details);
+        for job in &mut open {
+            match (self.details.get(Of::Job(job.key)), job.memory) {
+                (None, _) => job.is_unclear = true,
+                (
+                    Some(Some(Details { is_memory_of_node: Some(true), .. })),
+                    Memory::OfCore(bytes),
+                ) => {
+                    job.memory = Memory::OfNode(bytes);
+                }
+                // Unreadable or of each core: the greater amount is enough.
+                (Some(_), _) => {}
             }
         }
     }
@@ -332,6 +357,7 @@ impl Controller for Slurm {
         }
         let (mut jobs, unread) = self.rows(&[])?;
         self.add_extras(&mut jobs)?;
+        self.add_memory(&mut jobs);
         self.restore_sizes(&mut jobs);
         self.add_throttles(&mut jobs);
         let text = run("sinfo", &["-h", "-N", "-p", &self.partition, "-o", &node_format()])?;
