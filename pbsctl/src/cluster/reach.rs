@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use pbs_cluster_api::{
     Alteration, Cause, Client, Filter, NodesChanged, Refusal, Status, Submission, SOCKET,
 };
-use pbs_manager::ledger::{Access, DefectRow, Event, NodeRow, NodeState, Row};
+use pbs_manager::ledger::{Access, ClosedRow, DefectRow, Event, NodeRow, NodeState, Row};
 use pbs_manager::{Caller, Change, Error, Replanned, Wish, MOST_BACKFILLS};
 use pbs_resources::{Rset, Value};
 use pbs_site::{parse_zone, Privilege, User};
@@ -70,6 +70,7 @@ pub(super) struct NodesNow {
     pub(super) total: usize,
     pub(super) out: Vec<NodeRow>,
     pub(super) defects: Vec<DefectRow>,
+    pub(super) closed: Vec<ClosedRow>,
     pub(super) moved: Vec<u64>,
     pub(super) aborted: Vec<u64>,
     pub(super) waiting: Vec<u64>,
@@ -209,6 +210,15 @@ impl Reached<'_> {
             Self::Service(called, _) => {
                 called.status.defects.iter().map(|defect| defect.0.clone()).collect()
             }
+        }
+    }
+
+    /// The nodes that are closed in some times. Only a planner for a batch system closes nodes, and
+    /// the service is none.
+    pub(super) fn closed(&self) -> Vec<ClosedRow> {
+        match self {
+            Self::File(cluster, _) => cluster.closed().cloned().collect(),
+            Self::Service(..) => Vec::new(),
         }
     }
 
@@ -374,8 +384,8 @@ impl Reached<'_> {
             Self::File(cluster, _) => cluster.machine().node_count(),
             Self::Service(called, _) => called.status.nodes as usize,
         };
-        let (out, defects) = (self.nodes_out(), self.defects());
-        NodesNow { total, out, defects, ..NodesNow::default() }
+        let (out, defects, closed) = (self.nodes_out(), self.defects(), self.closed());
+        NodesNow { total, out, defects, closed, ..NodesNow::default() }
     }
 
     /// Takes nodes out of use, or back: `None`.
@@ -427,7 +437,8 @@ impl Reached<'_> {
                     now.waiting.extend(replanned.waiting);
                 }
                 let after = self.nodes();
-                Ok(NodesNow { total: after.total, out: after.out, defects: after.defects, ..now })
+                let NodesNow { total, out, defects, closed, .. } = after;
+                Ok(NodesNow { total, out, defects, closed, ..now })
             }
             Self::Service(called, options) => {
                 options.as_oneself()?;
@@ -437,6 +448,7 @@ impl Reached<'_> {
                     total: changed.nodes as usize,
                     out: changed.nodes_out.into_iter().map(|node| node.0).collect(),
                     defects: changed.defects.into_iter().map(|defect| defect.0).collect(),
+                    closed: Vec::new(),
                     moved: changed.moved,
                     aborted: changed.aborted,
                     waiting: changed.waiting,

@@ -9,7 +9,9 @@ use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
 use pbs_cluster_api::Cause;
 use pbs_cluster_planner::When;
-use pbs_manager::ledger::{Access, DefectRow, Event, NodeRow, NodeState, Phase, Row, State};
+use pbs_manager::ledger::{
+    Access, ClosedRow, DefectRow, Event, NodeRow, NodeState, Phase, Row, State,
+};
 use pbs_manager::Usage;
 use pbs_resources::{format_duration, format_size};
 use pbs_site::{format_time, Whom};
@@ -199,6 +201,7 @@ pub(super) fn info(out: Output, options: &InfoOptions) -> Result<ExitCode, Failu
         let requests = counted(shown.requests.len() as u64, "request", "requests");
         let (clock, list) = (format_time(shown.clock_s, zone), list(zone, &shown.requests));
         let out = nodes_out(zone, &cluster.nodes_out()) + &defects(zone, &cluster.defects());
+        let out = out + &closed(zone, &cluster.closed());
         format!("{clock}, {requests}\n{out}{list}")
     })?;
     Ok(ExitCode::SUCCESS)
@@ -220,6 +223,20 @@ fn defects(zone: &TimeZone, defects: &[DefectRow]) -> String {
         let since = format_time(defect.since_s, zone);
         let (name, parts) = (&defect.name, &defect.parts);
         format!("  {name} defective {parts} since {since}  {}\n", foreign(&defect.why))
+    });
+    lines.collect()
+}
+
+/// A line for each node that is closed in some times.
+fn closed(zone: &TimeZone, closed: &[ClosedRow]) -> String {
+    let lines = closed.iter().filter_map(|row| {
+        let &(from_s, until_s) = row.times.first()?;
+        let (from, until) = (format_time(from_s, zone), format_time(until_s, zone));
+        let more = match row.times.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {}", counted(more as u64, "later time", "later times")),
+        };
+        Some(format!("  {} closed {from} to {until}{more}  {}\n", row.name, foreign(&row.why)))
     });
     lines.collect()
 }
@@ -371,6 +388,7 @@ pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
         let mut text = format!("{all}, {} out of use\n", nodes.out.len());
         text += &nodes_out(cluster.zone(), &nodes.out);
         text += &defects(cluster.zone(), &nodes.defects);
+        text += &closed(cluster.zone(), &nodes.closed);
         for (ids, what) in [
             (&nodes.aborted, "aborted"),
             (&nodes.moved, "moved"),

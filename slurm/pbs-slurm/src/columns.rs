@@ -486,8 +486,10 @@ fn node_state(state: &str) -> NodeState {
         .contains(&state.trim_end_matches('-'))
     {
         NodeState::Up
+    } else if ["reserved", "maint"].contains(&state) {
+        NodeState::Reserved
     } else {
-        // Drained, failing, in maintenance, or silent for a moment: nothing new.
+        // Drained, failing, or silent for a moment: nothing new.
         NodeState::Drained
     }
 }
@@ -703,6 +705,8 @@ mod tests {
             "n05\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}failing\u{1f}fan",
             "n06\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}powering_down\u{1f}none",
             "n07\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}mixed-\u{1f}none",
+            "n08\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}maint\u{1f}none",
+            "n09\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}reserved*\u{1f}none",
         ];
         let nodes = nodes_of(&text.join("\n")).unwrap();
         let states: Vec<NodeState> = nodes.iter().map(|node| node.state).collect();
@@ -715,7 +719,9 @@ mod tests {
                 NodeState::Drained,
                 NodeState::Drained,
                 NodeState::Drained,
-                NodeState::Up
+                NodeState::Up,
+                NodeState::Reserved,
+                NodeState::Drained,
             ]
         );
         assert_eq!(nodes[1].why, "disk");

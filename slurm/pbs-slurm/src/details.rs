@@ -14,6 +14,10 @@ use crate::steer::{Fault, JobSeen, Key};
 const AT_ONCE: usize = 10;
 /// Time after which no other is asked at once.
 const TIME: Duration = Duration::from_secs(2);
+/// Questions without an answer after which a job is reported.
+const MOST_FAILED: u32 = 5;
+/// Reports of jobs whose questions fail, at most.
+const MOST_REPORTED: usize = 20;
 /// Time after which it is asked again, in case that the hint of a change was lost.
 const AGE: Duration = Duration::from_secs(300);
 
@@ -52,6 +56,10 @@ struct Known {
     details: Option<Option<Details>>,
     asked: Instant,
     is_stale: bool,
+    /// Number of questions since the last answer, with the last reason and the name of the job.
+    failed: u32,
+    why: String,
+    name: String,
 }
 
 /// Details that are known.
@@ -111,20 +119,55 @@ impl Book {
             })
             .collect();
         turns.sort_by_key(|&(turn, ..)| turn);
+        let begun = Instant::now();
         for (_, of, key) in turns.into_iter().take(AT_ONCE) {
-            if now.elapsed() > TIME {
+            if begun.elapsed() > TIME {
                 break;
             }
-            let unknown = Known { details: None, asked: now, is_stale: true };
+            let unknown = Known {
+                details: None,
+                asked: now,
+                is_stale: true,
+                failed: 0,
+                why: String::new(),
+                name: key.name(),
+            };
             let known = self.known.entry(of).or_insert(unknown);
             known.asked = now;
-            if let Ok(details) = ask(key) {
-                // What was once read is not forgotten for an answer that can't be.
-                let before = known.details.flatten();
-                known.details = Some(details.or(before));
-                known.is_stale = false;
+            match ask(key) {
+                Ok(details) => {
+                    // What was once read is not forgotten for an answer that can't be.
+                    let before = known.details.flatten();
+                    known.details = Some(details.or(before));
+                    (known.is_stale, known.failed) = (false, 0);
+                }
+                Err(fault) => {
+                    known.failed = known.failed.saturating_add(1);
+                    known.why = fault.to_string();
+                }
             }
         }
+    }
+
+    /// Messages about jobs whose questions fail again and again.
+    pub(crate) fn failing(&self) -> Vec<String> {
+        let often = self.known.values().filter(|known| known.failed >= MOST_FAILED);
+        let mut all: Vec<String> = often
+            .map(|known| {
+                let part = match known.details {
+                    Some(_) => "is planned by what was known of it before",
+                    None => "is not planned until there is an answer",
+                };
+                format!("job {} {part}: scontrol show job: {}", known.name, known.why)
+            })
+            .collect();
+        all.sort_unstable();
+        let more = all.len().saturating_sub(MOST_REPORTED);
+        all.truncate(MOST_REPORTED);
+        if more > 0 {
+            all.push("other jobs, too, have no answer of scontrol show job".into());
+        }
+        all
     }
 
     /// Details of jobs. The outer `None`: they are not known yet; the inner: they can't be read.
@@ -237,6 +280,37 @@ mod tests {
         book.look_up(wanted(), now, &mut |_| Err(Fault::Later));
         book.forget();
         assert_eq!(look(&mut book, &many, now + TIME)[0], 10);
+    }
+
+    #[test]
+    fn a_job_that_is_never_answered_is_reported_once() {
+        let all = jobs("anna", 1..4);
+        let (mut book, now) = (Book::default(), Instant::now());
+        let wanted = || all.iter().map(|job| (Of::Job(job.key), job));
+        let mut turn = |book: &mut Book, silent: Option<u32>| {
+            book.look_up(wanted(), now + AGE, &mut |key| match silent {
+                Some(job) if job == key.job => Err(Fault::Later),
+                _ => Ok(Some(NONE)),
+            });
+            book.forget();
+        };
+        for count in 0..MOST_FAILED + 2 {
+            let is_told = !book.failing().is_empty();
+            assert_eq!(is_told, count >= MOST_FAILED, "{count}");
+            turn(&mut book, Some(2));
+        }
+        let told = "job 2 is not planned until there is an answer: scontrol show job: not now";
+        assert_eq!(book.failing(), [told]);
+        turn(&mut book, None);
+        assert!(book.failing().is_empty());
+        // The number of reports is bounded, whatever users do.
+        let many = jobs("anna", 0..200);
+        for round in 0..200 {
+            let wanted = many.iter().map(|job| (Of::Job(job.key), job));
+            book.look_up(wanted, now + AGE * round, &mut |_| Err(Fault::Later));
+            book.forget();
+        }
+        assert_eq!(book.failing().len(), MOST_REPORTED + 1);
     }
 
     #[test]

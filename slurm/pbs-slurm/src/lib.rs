@@ -17,6 +17,7 @@ mod details;
 mod events;
 mod pipe;
 mod ran;
+mod reservations;
 mod serve;
 mod slurm;
 pub mod steer;

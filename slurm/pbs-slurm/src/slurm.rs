@@ -8,13 +8,15 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::steer::{
-    Controller, Event, Fault, JobSeen, JobState, Key, Memory, NodeSeen, Revoked, Unread, World,
+    Closing, Controller, Event, Fault, JobSeen, JobState, Key, Memory, NodeSeen, Revoked, Unread,
+    World,
 };
 
 use crate::columns::{extras_of, jobs_of, node_format, nodes_of, Extra, Mark, EXTRA, UNSHOWN};
 use crate::details::{details_of, Book, Details, Of};
 use crate::events::Hints;
 use crate::pipe::{Answer, Pipe};
+use crate::reservations::{reservations_of, Row};
 
 /// Greatest number of jobs that are queried by their numbers; if there are more, all are queried.
 const BY_NUMBER: usize = 200;
@@ -45,6 +47,8 @@ pub struct Slurm {
     details: Book,
     /// Cores and memory as users gave them, of jobs that wait.
     own: HashMap<Key, Own>,
+    /// Reservations, as they were read last.
+    reservations: Vec<Closing>,
 }
 
 /// Cores and memory of a job: least number of cores on each node, number of cores, memory.
@@ -78,6 +82,7 @@ impl Slurm {
             extras: HashMap::new(),
             details: Book::default(),
             own: HashMap::new(),
+            reservations: Vec::new(),
         })
     }
 
@@ -210,6 +215,36 @@ impl Slurm {
             kept.insert(job.key, own);
         }
         self.own = kept;
+    }
+
+    /// Reads the reservations, and returns messages about those that the plan does not respect. A
+    /// reservation whose row can't be read stays as it was.
+    fn read_reservations(&mut self) -> Result<Vec<String>, Fault> {
+        let rows = reservations_of(&run("scontrol", &["show", "reservation", "-o"])?);
+        let (mut closed, mut remarks) = (Vec::with_capacity(rows.len()), Vec::new());
+        for row in rows {
+            match row {
+                Row::Read(closing) => closed.push(closing),
+                Row::Foreign { name, why } => remarks.push(format!(
+                    "reservation {name} of Slurm is not planned: {why}; jobs that Slurm does not \
+                     start for it wait longer than planned"
+                )),
+                Row::Unread { name, what } => {
+                    let known = self.reservations.iter().find(|of| Some(&of.name) == name.as_ref());
+                    closed.extend(known.cloned());
+                    let then = match known {
+                        Some(_) => "it is planned as before",
+                        None => "it is not planned; give it a plain name",
+                    };
+                    remarks.push(format!(
+                        "a reservation of Slurm is set aside: its row in scontrol show reservation \
+                         can't be read ({what:?}); {then}"
+                    ));
+                }
+            }
+        }
+        self.reservations = closed;
+        Ok(remarks)
     }
 
     /// Takes as many nodes for each job as its tasks need, if it may have them.
@@ -365,7 +400,10 @@ impl Controller for Slurm {
         self.lay_out(&mut jobs, &nodes);
         need_types(&mut jobs, &nodes);
         self.details.forget();
-        Ok(World::new(jobs, nodes).with_unread(unread))
+        let mut remarks = self.read_reservations()?;
+        remarks.extend(self.details.failing());
+        let closed = self.reservations.clone();
+        Ok(World::new(jobs, nodes).with_unread(unread).with_closed(closed, remarks))
     }
 
     fn hold(&mut self, job: Key) -> Answer {

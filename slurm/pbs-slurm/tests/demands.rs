@@ -24,7 +24,10 @@ has = 'ncpus=2:mem=1g:feature-ib=yes'
 ";
 
 fn gpu_lab(name: &str) -> Lab {
-    Lab::of_site(name, GPUS, &["n01", "n02"])
+    let mut lab = Lab::of_site(name, GPUS, &["n01", "n02"]);
+    lab.slurm.has("n01", Gres { name: "gpu".into(), kind: None, count: 2 });
+    lab.slurm.licenses.insert("matlab".into(), 2);
+    lab
 }
 
 /// Submits a job of one core with such demands.
@@ -230,6 +233,54 @@ fn a_job_that_is_late_for_others_keeps_its_turn() {
     lab.slurm.is_stuck = false;
     lab.seconds(30);
     assert_eq!(lab.outcome(job), "completed");
+}
+
+/// A limit of an account or a QOS, which the plan does not know, delays only jobs of that user. The
+/// comment of such a job has the reason, and its nodes are free for others.
+#[test]
+fn a_limit_of_an_account_delays_only_its_own_jobs() {
+    let mut lab = Lab::new("account-limit");
+    lab.slurm.most_of_user = Some(1);
+    let jobs: Vec<Key> = (1..4).map(|job| lab.slurm.submit(job, 1, 2, 300, 250)).collect();
+    lab.seconds(40);
+    assert_eq!(running(&lab, &jobs), 1);
+    for key in jobs.iter().filter(|&&key| lab.state(key) != JobState::Running) {
+        let told = &lab.slurm.told[key];
+        assert!(told.starts_with("waits: ") && told.contains("(QOSMaxJobsPerUserLimit)"), "{told}");
+    }
+    // Jobs of another user have the whole rest of the cluster at once.
+    let other = lab.slurm.submit(9, 3, 6, 60, 5);
+    lab.slurm.alter(other, |job| job.user = "ben".into());
+    lab.seconds(10);
+    assert_ne!(lab.state(other), JobState::Pending(Hold::Admin));
+    lab.seconds(2000);
+    for &key in jobs.iter().chain([&other]) {
+        assert_eq!(last_outcome(&mut lab, key), "completed");
+    }
+}
+
+/// Licences that others hold, whom the plan does not know, keep a job waiting with the reason.
+#[test]
+fn licences_and_accelerators_that_are_not_there_keep_jobs_waiting() {
+    let mut lab = gpu_lab("missing-licence");
+    lab.slurm.licenses.clear();
+    let demands = Demands { licenses: vec![("matlab".into(), 1)], ..Demands::default() };
+    let job = submit(&mut lab, 1, demands);
+    lab.seconds(40);
+    let told = &lab.slurm.told[&job];
+    assert!(told.starts_with("waits: ") && told.contains("(Licenses)"), "{told}");
+    lab.slurm.licenses.insert("matlab".into(), 2);
+    lab.seconds(200);
+    assert_eq!(last_outcome(&mut lab, job), "completed");
+    // Two jobs have the two accelerators, and the third waits for one.
+    let jobs: Vec<Key> = (2..5).map(|number| submit(&mut lab, number, gpus(1))).collect();
+    for _ in 0..200 {
+        lab.seconds(1);
+        assert!(running(&lab, &jobs) <= 2);
+    }
+    for key in jobs {
+        assert_eq!(last_outcome(&mut lab, key), "completed");
+    }
 }
 
 /// A node with two accelerators has two jobs of one beside each other, and jobs of two one after

@@ -9,10 +9,30 @@ mod common;
 
 use common::*;
 use pbs_gen::{Random, Stream};
-use pbs_slurm::steer::{By, Hold, JobState, Key, NodeState, Simulated};
+use pbs_slurm::steer::{By, Closing, Hold, JobState, Key, NodeState, Simulated};
+use pbs_slurm::{Demands, Gres, Per};
 
 const USERS: [&str; 3] = ["anna", "ben", "cleo"];
 const NODES: [&str; 4] = ["n01", "n02", "n03", "n04"];
+
+/// Two of the nodes have accelerators, and the cluster has licences.
+const WITH_RESOURCES: &str = "
+name = 'lab'
+allocate_timeout = '4s'
+release_timeout = '2s'
+[resource.license-matlab]
+scope = 'job'
+amount = 2
+[[nodes]]
+name = 'n%02d'
+count = 2
+has = 'ncpus=2:mem=1g:gres-gpu=2'
+[[nodes]]
+name = 'n%02d'
+first = 3
+count = 2
+has = 'ncpus=2:mem=1g'
+";
 
 /// A cluster and what has happened to it.
 struct World {
@@ -54,8 +74,9 @@ impl World {
         let user = USERS[self.random.index(USERS.len())];
         let (shape, words) = (self.below(5), self.below(8));
         let begin_s = self.lab.now_s + self.below(60);
+        let demands = self.demands();
         self.lab.slurm.alter(key, |job| {
-            job.user = user.into();
+            (job.user, job.demands) = (user.into(), demands);
             match shape {
                 // sbatch -N2-4
                 0 => (job.max_nodes, job.cpus, job.tasks) = (Some(4), 1, nodes),
@@ -77,6 +98,41 @@ impl World {
             let lingers_s = self.below(45);
             self.lab.slurm.lingers(key, lingers_s);
         }
+    }
+
+    fn demands(&mut self) -> Demands {
+        let count = 1 + self.below(2);
+        let gpu = Gres { name: "gpu".into(), kind: None, count };
+        match self.below(3) {
+            0 => Demands { gres: vec![(Per::Node, gpu)], ..Demands::default() },
+            1 => Demands { licenses: vec![("matlab".into(), count)], ..Demands::default() },
+            _ => Demands::default(),
+        }
+    }
+
+    fn submit_array(&mut self) {
+        let number = self.keys.iter().map(|key| key.job).max().unwrap_or(0) + 1;
+        let (count, run_s, most) = (1 + self.below(6), 1 + self.below(60), self.below(3));
+        let keys = self.lab.slurm.submit_array(number, count as u32, run_s, most);
+        let user = USERS[self.random.index(USERS.len())];
+        for key in keys {
+            self.lab.slurm.alter(key, |job| job.user = user.into());
+            self.keys.push(key);
+        }
+    }
+
+    /// An operator reserves a node.
+    fn reserve(&mut self) {
+        let from_s = self.lab.now_s + self.below(60);
+        let until_s = from_s + 30 + self.below(120);
+        let node = NODES[self.random.index(4)].to_string();
+        let name = format!("r{}", self.lab.slurm.closed.len());
+        self.lab.slurm.closed.push(Closing {
+            why: format!("reservation {name}"),
+            name,
+            nodes: vec![node],
+            times: vec![from_s..until_s],
+        });
     }
 
     /// A user, an operator or a mishap.
@@ -165,6 +221,28 @@ impl World {
                     self.keys.retain(|&key| slurm.job(key).is_some());
                 }
             }
+            34 | 35 => self.submit_array(),
+            36 | 37 => {
+                let most = self.below(4);
+                if let Some(key) = self.pending().filter(|key| key.index.is_some()) {
+                    let of_array = |of: &&Key| (of.job, of.submit_s) == (key.job, key.submit_s);
+                    for of in self.keys.clone().iter().filter(of_array) {
+                        self.lab.slurm.alter(*of, |job| job.demands.throttle = most);
+                    }
+                }
+            }
+            38 | 39 => {
+                let demands = self.demands();
+                if let Some(key) = self.pending() {
+                    self.lab.slurm.alter(key, |job| {
+                        job.demands = Demands { throttle: job.demands.throttle, ..demands };
+                    });
+                }
+            }
+            40 => self.reserve(),
+            41 => self.lab.slurm.closed.clear(),
+            42 => self.lab.slurm.most_of_user = Some(1 + self.random.index(3)),
+            43 => self.lab.slurm.most_of_user = None,
             _ => {}
         }
     }
@@ -188,6 +266,7 @@ impl World {
     /// Everything is in order again, and what can run does.
     fn settle(&mut self, seed: u64) {
         (self.away_s, self.dead_s) = (0, 0);
+        (self.lab.slurm.most_of_user, self.lab.slurm.closed) = (None, Vec::new());
         NODES.iter().for_each(|node| self.lab.slurm.node(node, NodeState::Up));
         let is_over = |slurm: &Simulated, key| {
             slurm.job(key).is_none_or(|job| matches!(job.state, JobState::Over(_)))
@@ -217,9 +296,18 @@ impl World {
     }
 }
 
+fn lab(name: &str) -> Lab {
+    let mut lab = Lab::of_site(name, WITH_RESOURCES, &NODES);
+    for node in &NODES[..2] {
+        lab.slurm.has(node, Gres { name: "gpu".into(), kind: None, count: 2 });
+    }
+    lab.slurm.licenses.insert("matlab".into(), 2);
+    lab
+}
+
 fn stream(seed: u64, seconds: u64) {
     let mut world = World {
-        lab: Lab::new(&format!("stream{seed}")),
+        lab: lab(&format!("stream{seed}")),
         random: Random::new(seed, Stream::Scenario),
         keys: Vec::new(),
         saved: Vec::new(),

@@ -29,7 +29,9 @@ mod wish;
 
 pub use controller::{Controller, Event, Fault, Revoked};
 pub use link::Link;
-pub use seen::{Hold, JobSeen, JobState, Key, Memory, NoKey, NodeSeen, NodeState, Unread, World};
+pub use seen::{
+    Closing, Hold, JobSeen, JobState, Key, Memory, NoKey, NodeSeen, NodeState, Unread, World,
+};
 pub use simulated::{By, Simulated};
-pub use steering::{Settings, Steer};
+pub use steering::{Settings, Steer, LOST};
 pub use wish::{wish_of, Words};

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use crate::demands::{Demands, Gres, Per};
@@ -309,6 +310,21 @@ pub enum NodeState {
     Drained,
     /// The node can't be used, and its jobs do not run any more.
     Down,
+    /// The node is kept for those who may use a reservation.
+    Reserved,
+}
+
+/// Times in which the batch system keeps nodes for others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closing {
+    /// Name of the reservation.
+    pub name: String,
+    /// Reason, in words.
+    pub why: String,
+    /// Names of the nodes.
+    pub nodes: Vec<String>,
+    /// Times of the reservation.
+    pub times: Vec<Range<u64>>,
 }
 
 /// A row of a job that can't be read.
@@ -329,6 +345,10 @@ pub struct World {
     pub(crate) nodes: Vec<NodeSeen>,
     /// Rows of jobs that can't be read.
     pub(crate) unread: Vec<Unread>,
+    /// Reservations.
+    pub(crate) closed: Vec<Closing>,
+    /// Messages to the operator about what the plan does not respect.
+    pub(crate) remarks: Vec<String>,
     /// Cores in use, by node.
     used_cpus: HashMap<String, u64>,
 }
@@ -343,7 +363,20 @@ impl World {
                 *used_cpus.entry(node.clone()).or_default() += job.cpus_each();
             }
         }
-        Self { jobs, nodes, unread: Vec::new(), used_cpus }
+        Self { jobs, nodes, used_cpus, ..Self::default() }
+    }
+
+    /// A copy of this world, with reservations, and with messages about what the plan does not
+    /// respect.
+    #[must_use]
+    pub fn with_closed(self, closed: Vec<Closing>, remarks: Vec<String>) -> Self {
+        Self { closed, remarks, ..self }
+    }
+
+    /// Whether a reservation keeps a node at a time.
+    pub(crate) fn is_closed(&self, node: &str, at_s: u64) -> bool {
+        let at = |closing: &&Closing| closing.times.iter().any(|time| time.contains(&at_s));
+        self.closed.iter().filter(at).any(|closing| closing.nodes.iter().any(|of| of == node))
     }
 
     /// A copy of this world, with rows of jobs that cannot be read.
@@ -359,7 +392,9 @@ impl World {
         if known.is_empty() {
             return self;
         }
-        Self::new(self.jobs.into_iter().chain(known).collect(), self.nodes).with_unread(self.unread)
+        Self::new(self.jobs.into_iter().chain(known).collect(), self.nodes)
+            .with_unread(self.unread)
+            .with_closed(self.closed, self.remarks)
     }
 
     /// All jobs.

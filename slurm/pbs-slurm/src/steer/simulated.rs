@@ -6,10 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::demands::Demands;
+use crate::demands::{Demands, Gres};
 use crate::steer::controller::{Controller, Event, Fault, Revoked};
 use crate::steer::seen::{
-    Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, Unread, World,
+    Closing, Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, Unread, World,
 };
 
 /// A job, and how long it really takes.
@@ -52,6 +52,8 @@ pub struct Simulated {
     pub is_away: bool,
     /// Whether it starts nothing.
     pub is_stuck: bool,
+    /// Whether it takes no start and no comment to show.
+    pub is_mute: bool,
     /// All commitments: time, job, nodes.
     pub commits: Vec<(u64, Key, Vec<String>)>,
     /// Messages to the user of each job.
@@ -64,6 +66,12 @@ pub struct Simulated {
     pub refuses: BTreeMap<Key, String>,
     /// Job and time limit that its user sets just before the next commitment.
     pub raised_at_commit: Option<(Key, u64)>,
+    /// Greatest number of jobs of a user that run at the same time, as of a QOS.
+    pub most_of_user: Option<usize>,
+    /// Number of each licence.
+    pub licenses: BTreeMap<String, u64>,
+    /// Reservations. Their nodes get no job that would run in their times.
+    pub closed: Vec<Closing>,
 }
 
 impl Simulated {
@@ -149,6 +157,13 @@ impl Simulated {
         if let Some(job) = self.jobs.get_mut(&key) {
             how(&mut job.seen);
             self.events.push(Event::Look);
+        }
+    }
+
+    /// A node has a generic resource.
+    pub fn has(&mut self, name: &str, gres: Gres) {
+        if let Some(seen) = self.nodes.get_mut(name) {
+            seen.gres.push(gres);
         }
     }
 
@@ -301,7 +316,12 @@ impl Simulated {
             return;
         }
         let each = seen.cpus_each();
-        if seen.required.iter().any(|node| self.free(node) < each) {
+        let has_room = |node: &String| self.free(node) >= each && self.has_gres(node, seen);
+        if !seen.required.iter().all(has_room) {
+            return;
+        }
+        if self.is_reserved(seen) {
+            self.alter(key, |job| job.reason = "Reservation".into());
             return;
         }
         let nodes = seen.required.clone();
@@ -320,13 +340,50 @@ impl Simulated {
         let runs =
             |job: &&Job| job.seen.key.job == seen.key.job && job.seen.state == JobState::Running;
         let running = self.jobs.values().filter(runs).count() as u64;
+        let is_running = |job: &&Job| job.seen.state == JobState::Running;
+        let of_user = self.jobs.values().filter(is_running);
+        let of_user = of_user.filter(|job| job.seen.user == seen.user).count();
+        let lacks_license = seen.demands.licenses.iter().any(|(name, count)| {
+            let holds =
+                self.jobs.values().filter(is_running).flat_map(|job| &job.seen.demands.licenses);
+            let held: u64 = holds.filter(|(of, _)| of == name).map(|(_, held)| held).sum();
+            held + count > self.licenses.get(name).copied().unwrap_or(0)
+        });
         if !seen.after.is_empty() {
             "Dependency"
         } else if seen.key.index.is_some() && throttle > 0 && running >= throttle {
             "JobArrayTaskLimit"
+        } else if lacks_license {
+            "Licenses"
+        } else if self.most_of_user.is_some_and(|most| of_user >= most) {
+            "QOSMaxJobsPerUserLimit"
         } else {
             ""
         }
+    }
+
+    /// Whether a node has the generic resources of a job beside those of the jobs that run there.
+    fn has_gres(&self, node: &str, seen: &JobSeen) -> bool {
+        let names = seen.demands.gres.iter().map(|(_, of)| &of.name);
+        let units = |job: &JobSeen, name: &str| job.demands.units_each(job.tasks_with_gres(), name);
+        names.into_iter().all(|name| {
+            let has = self.nodes.get(node).map_or(0, |of| {
+                of.gres.iter().filter(|of| of.name == *name).map(|of| of.count).sum::<u64>()
+            });
+            let on = self.jobs.values().map(|job| &job.seen);
+            let on = on.filter(|job| job.state == JobState::Running);
+            let on = on.filter(|job| job.nodes.iter().any(|of| of == node));
+            units(seen, name) + on.map(|job| units(job, name)).sum::<u64>() <= has
+        })
+    }
+
+    /// Whether a reservation is in the way of a job that would start now.
+    fn is_reserved(&self, seen: &JobSeen) -> bool {
+        let end_s = self.now_s.saturating_add(seen.limit_s.unwrap_or(u64::MAX));
+        self.closed.iter().any(|closing| {
+            closing.nodes.iter().any(|node| seen.required.contains(node))
+                && closing.times.iter().any(|it| it.start < end_s && it.end > self.now_s)
+        })
     }
 
     fn free(&self, node: &str) -> u64 {
@@ -371,7 +428,8 @@ impl Controller for Simulated {
             let unread = unread.map(|key| Unread { key: Some(key), what: what(key) });
             let jobs = read.into_iter().map(|job| job.seen.clone()).collect();
             let nodes = self.nodes.values().cloned().collect();
-            Ok(World::new(jobs, nodes).with_unread(unread.collect()))
+            let world = World::new(jobs, nodes).with_unread(unread.collect());
+            Ok(world.with_closed(self.closed.clone(), Vec::new()))
         }
     }
 
@@ -381,6 +439,9 @@ impl Controller for Simulated {
     }
 
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Result<(), Fault> {
+        if self.is_mute {
+            return Err(Fault::Later);
+        }
         let seen = self.pending(job)?;
         seen.start_s = start_s;
         self.told.insert(job, why.into());

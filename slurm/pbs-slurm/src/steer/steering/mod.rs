@@ -3,6 +3,7 @@
 //! told.
 
 mod act;
+mod closed;
 mod declined;
 mod end;
 mod look;
@@ -33,7 +34,7 @@ const AGAIN_AT_ONCE: usize = 50;
 /// Altered jobs that are planned anew in a turn at most. The others stay held meanwhile.
 const ALTERED_AT_ONCE: usize = 50;
 /// Outcome of a request whose job has disappeared.
-const LOST: &str = "lost by the controller; submit it again";
+pub const LOST: &str = "lost by the controller; submit it again";
 /// Outcome of a request whose job was sent back, and is planned as another.
 const AGAIN: &str = "sent back, and planned as another request";
 
@@ -212,6 +213,8 @@ pub struct Steer {
     unreachable: Option<String>,
     /// Rows of jobs that can't be read and were reported.
     unread: Vec<Unread>,
+    /// Messages about what the plan does not respect, as they were reported.
+    remarks: Vec<String>,
 }
 
 impl Steer {
@@ -239,6 +242,7 @@ impl Steer {
             news: Vec::new(),
             unreachable: None,
             unread: Vec::new(),
+            remarks: Vec::new(),
         };
         for row in manager.open_rows() {
             if let Some(key) = key_of(&row) {
@@ -307,6 +311,7 @@ impl Steer {
                     self.answers();
                     self.set_unread_aside(controller);
                     self.wake(manager, now)?;
+                    self.close_nodes(manager)?;
                     self.reconcile(manager, controller, now)?;
                 }
                 Err(why) => {

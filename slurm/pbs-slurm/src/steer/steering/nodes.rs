@@ -23,7 +23,13 @@ impl Steer {
             let is_late = out.is_some_and(NodeRow::is_late);
             let is_busy = busy.contains(&node);
             let why = format!("{TOLD}{}", seen.why);
-            match seen.state {
+            let seen_state = match seen.state {
+                // The plan has the time of the reservation. Without that, nothing is planned there.
+                NodeState::Reserved if self.world.is_closed(&node, now_s) => NodeState::Up,
+                NodeState::Reserved => NodeState::Drained,
+                state => state,
+            };
+            match seen_state {
                 NodeState::Down if state != Some(Out::Down) => {
                     told.push(Happened::NodeFailed { node, why });
                 }
@@ -37,7 +43,7 @@ impl Steer {
                         told.push(Happened::NodeBack { node });
                     }
                 }
-                NodeState::Up | NodeState::Drained | NodeState::Down => {}
+                _ => {}
             }
         }
         if told.iter().any(|it| matches!(it, Happened::NodeBack { .. })) {

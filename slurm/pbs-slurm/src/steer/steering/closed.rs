@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Nodes that the batch system reserves for a time: nothing is planned there then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use pbs_manager::ledger::ClosedRow;
+use pbs_manager::{Error, Manager};
+
+use super::{operator, Steer};
+use crate::steer::link::Link;
+
+/// Longest text that names the reservations of a node.
+const MOST_WHY_CHARS: usize = 200;
+
+impl Steer {
+    /// Closes nodes for the times of reservations, and opens those that have none any more.
+    pub(super) fn close_nodes(&mut self, manager: &mut Manager<Link>) -> Result<(), Error> {
+        for remark in &self.world.remarks {
+            if !self.remarks.contains(remark) {
+                self.news.push(remark.clone());
+            }
+        }
+        self.remarks.clone_from(&self.world.remarks);
+        let mut wanted: BTreeMap<&str, (Vec<Range<u64>>, BTreeSet<&str>)> = BTreeMap::new();
+        for closing in &self.world.closed {
+            for node in &closing.nodes {
+                let of = wanted.entry(node).or_default();
+                of.0.extend(closing.times.iter().cloned());
+                of.1.insert(&closing.why);
+            }
+        }
+        let before = manager.closed().map(|row| row.name.clone());
+        let before: Vec<String> = before.filter(|name| !wanted.contains_key(&**name)).collect();
+        wanted.extend(before.iter().map(|name| (&**name, Default::default())));
+        // Nodes of other partitions are none of the site.
+        wanted.retain(|name, _| manager.machine().node_by_name(name).is_some());
+        let rows = wanted.into_iter().map(|(name, (times, why))| {
+            let why = why.into_iter().collect::<Vec<_>>().join("; ");
+            ClosedRow {
+                name: name.into(),
+                times: times.into_iter().map(|time| (time.start, time.end)).collect(),
+                why: why.chars().take(MOST_WHY_CHARS).collect(),
+            }
+        });
+        let rows: Vec<ClosedRow> = rows.collect();
+        let seconds = |times: &[(u64, u64)]| -> u64 {
+            times.iter().map(|time| time.1.saturating_sub(time.0)).sum()
+        };
+        let is_open = manager.closed().any(|before| {
+            let now = rows.iter().find(|row| row.name == before.name);
+            now.is_some_and(|now| seconds(&now.times) < seconds(&before.times))
+        });
+        manager.set_closed(&operator(), rows)?;
+        if is_open {
+            self.try_declined_again();
+        }
+        Ok(())
+    }
+}
