@@ -434,3 +434,26 @@ fn a_job_that_follows_one_of_several_waits_for_slurm_to_see_it() {
     lab.seconds(10);
     assert_eq!(lab.state(job), JobState::Over("completed".into()));
 }
+
+/// A planner that is killed before it could clear a planned start does not take it for a wish.
+#[test]
+fn a_planned_start_is_no_wish_after_a_restart() {
+    let mut lab = Lab::new("start-no-wish");
+    let first = full(&mut lab);
+    let job = lab.slurm.submit(2, 1, 1, 60, 5);
+    lab.seconds(2);
+    let planned_s = lab.slurm.job(job).unwrap().start_s.unwrap();
+    assert!(planned_s > T + 60);
+    lab.slurm.is_mute = true;
+    lab.slurm.alter(job, |job| (job.cpus, job.min_cpus) = (99, 99));
+    lab.seconds(1);
+    assert!(lab.row(job).outcome.is_some());
+    assert_eq!(lab.slurm.job(job).unwrap().start_s, Some(planned_s));
+    lab.restart();
+    lab.slurm.is_mute = false;
+    lab.slurm.alter(job, |job| (job.cpus, job.min_cpus) = (1, 1));
+    lab.slurm.cancel(first);
+    lab.seconds(20);
+    assert!(lab.now_s < planned_s);
+    assert_eq!(lab.rows(job).last().unwrap().outcome.as_deref(), Some("completed"));
+}

@@ -15,13 +15,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
-use pbs_manager::ledger::{Row, CONTROLLER};
+use pbs_manager::ledger::{Page, Row, State, CONTROLLER};
 use pbs_manager::{Caller, Error, Happened, Manager};
 
 use crate::demands::Demands;
 use crate::steer::controller::{Controller, Event, Fault};
 use crate::steer::link::Link;
 use crate::steer::seen::{JobSeen, JobState, Key, Memory, Unread, World};
+use crate::steer::wish::begin_s;
 
 /// Prefix of the reason of a node that the batch system took out of use.
 const TOLD: &str = "controller: ";
@@ -33,6 +34,8 @@ const NEW_AT_ONCE: usize = 200;
 const AGAIN_AT_ONCE: usize = 50;
 /// Altered jobs that are planned anew in a turn at most. The others stay held meanwhile.
 const ALTERED_AT_ONCE: usize = 50;
+/// Last requests that a planner reads when it starts, for the earliest starts that users want.
+const RECENT: Page = Page { rows: 20_000, bytes: 64 << 20 };
 /// Outcome of a request whose job has disappeared.
 pub const LOST: &str = "lost by the controller; submit it again";
 /// Outcome of a request whose job was sent back, and is planned as another.
@@ -252,7 +255,27 @@ impl Steer {
                 }
             }
         }
+        this.read_begins(manager);
         this
+    }
+
+    /// Reads the earliest starts that users want of jobs that were taken out of the plan: the batch
+    /// system may still show a planned start of such a job.
+    fn read_begins(&mut self, manager: &Manager<Link>) {
+        let from = manager.planner().next_id().saturating_sub(RECENT.rows as u64);
+        match manager.rows_above(from, RECENT) {
+            Ok(paged) => {
+                for row in paged.rows.iter().filter(|row| row.state == State::Ended) {
+                    if let Some(key) = key_of(row).filter(|key| !self.jobs.contains_key(key)) {
+                        self.begins.insert(key, begin_s(row));
+                    }
+                }
+            }
+            Err(why) => self.news.push(format!(
+                "the last requests can't be read, and planned starts of waiting jobs may be taken \
+                 for wishes of their users: {why}"
+            )),
+        }
     }
 
     /// Takes the messages about problems and important actions since the last call.
