@@ -286,3 +286,86 @@ fn a_job_that_slurm_would_never_start_is_declined() {
     assert!(is_well, "{said}");
     lab.ends_as(&job, "completed");
 }
+
+/// A reservation for maintenance keeps jobs away from its nodes. They are not out of use, and what
+/// is planned behind them moves up when the reservation is deleted.
+#[test]
+#[ignore = "needs a cluster"]
+fn plans_go_round_reservations_of_slurm() {
+    let lab = Lab::new("reservations");
+    let nodes = "Nodes=n[01-15]";
+    let mut create = vec!["create", "reservation", "ReservationName=maint", "StartTime=now+12"];
+    create.extend(["Duration=2", "Users=root", "Flags=MAINT,IGNORE_JOBS", nodes]);
+    run("scontrol", &create);
+    let wide = submit(&["-N16", "-n16", "--mem=100", "-t1"], "true");
+    until("it is planned", || lab.rows(&wide).iter().any(|row| row["start_s"].as_u64().is_some()));
+    let start_s = || lab.rows(&wide)[0]["start_s"].as_u64().unwrap();
+    let planned_s = start_s();
+    let all: Value = serde_json::from_str(&lab.pbsctl(&["node", "--json"])).unwrap();
+    let closed = all["closed"].as_array().unwrap();
+    assert_eq!(closed.len(), 15, "{all}");
+    assert_eq!(closed[0]["why"], "reservation maint for users root");
+    assert!(planned_s >= closed[0]["times"][0][1].as_u64().unwrap(), "{planned_s}: {all}");
+    // Its user is told where jobs are planned; jobs inside it are not.
+    let (said, is_well) =
+        user(&["sbatch", "-p", "plan", "-t1", "--reservation=maint", "--wrap", "true"]);
+    assert!(!is_well && said.contains("leave out --reservation"), "{said}");
+    until("the reservation is active", || {
+        run("sinfo", &["-h", "-N", "-n", "n01", "-o", "%T"]).starts_with("maint")
+    });
+    let small = submit(&["-N1", "-n1", "--mem=100", "-t1"], "true");
+    lab.ends_as(&small, "completed");
+    assert_eq!(show(&small, "NodeList"), "n16");
+    assert_eq!(nodes_out(&lab), []);
+    assert!(state(&wide) == "PENDING" && start_s() >= planned_s, "{}", start_s());
+    run("scontrol", &["delete", "ReservationName=maint"]);
+    lab.ends_as(&wide, "completed");
+    assert!(start_s() < planned_s);
+}
+
+/// The nodes of two jobs fail. One job was submitted with --requeue, and is planned anew; the other
+/// is over.
+#[test]
+#[ignore = "needs a cluster"]
+fn jobs_of_a_failed_node_wait_again_if_their_users_say() {
+    let lab = Lab::new("failed-node");
+    let cluster = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/slurm-cluster");
+    let script = "[ -n \"$SLURM_RESTART_COUNT\" ] || sleep 100";
+    let again = submit(&["-N1", "-n2", "--mem=100", "-t2", "--requeue"], script);
+    let once = submit(&["-N1", "-n2", "--mem=100", "-t2"], script);
+    until("both run", || state(&again) == "RUNNING" && state(&once) == "RUNNING");
+    let nodes = [show(&again, "NodeList"), show(&once, "NodeList")];
+    for node in &nodes {
+        let pid = slurm_directory().join(format!("slurmd-{node}.pid"));
+        run("kill", &["-KILL", fs::read_to_string(pid).unwrap().trim()]);
+    }
+    lab.ends_as(&once, "node failed");
+    until("it is another request", || lab.rows(&again).len() == 2);
+    lab.ends_as(&again, "completed");
+    assert!(!nodes.contains(&show(&again, "NodeList")), "{nodes:?}");
+    assert_eq!(lab.rows(&once).len(), 1);
+    for node in &nodes {
+        run(&cluster.to_string_lossy(), &["start-node", node]);
+    }
+    until("the nodes are back", || nodes_out(&lab).is_empty());
+}
+
+/// A planned job that loses its place shows no start and no nodes any more.
+#[test]
+#[ignore = "needs a cluster"]
+fn a_job_without_a_place_shows_no_start() {
+    let lab = Lab::new("no-start");
+    let long = submit(&["-N16", "-n32", "-t1"], "sleep 8");
+    let next = submit(&["-N16", "-n32", "-t1"], "true");
+    until("the first one runs", || state(&long) == "RUNNING");
+    until("its plan is shown", || show(&next, "AdminComment").starts_with("\"planned"));
+    let start = || run("squeue", &["-h", "-j", &next, "-o", "%S"]);
+    let planned = start();
+    run("scontrol", &["update", "NodeName=n[01-16]", "State=DRAIN", "Reason=test"]);
+    until("it shows that it waits", || show(&next, "AdminComment").starts_with("\"waits"));
+    assert_ne!(start(), planned);
+    lab.ends_as(&long, "completed");
+    assert_eq!(state(&next), "PENDING");
+    run("scontrol", &["update", "NodeName=n[01-16]", "State=RESUME"]);
+    lab.ends_as(&next, "completed");
+}

@@ -136,8 +136,8 @@ function slurm_job_submit(job, partitions, uid)
 		end
 		if is_given(job.reservation) then
 			return refuse(slurm.ERROR, string.format(
-				"Partition %s is planned, and has no reservations: leave out --reservation",
-				PARTITION))
+				"Partition %s is planned, and no job of it is planned inside a reservation: " ..
+				"leave out --reservation, or name a partition that is not planned", PARTITION))
 		end
 		-- Slurm starts all of its parts together or none, which no plan says yet.
 		if is_set(job.het_job_offset) then
@@ -155,9 +155,14 @@ function slurm_job_submit(job, partitions, uid)
 				"Partition %s is planned: remove control characters from name, comment, " ..
 				"account and the other texts of the job", PARTITION))
 		end
-		-- Held, and never started again without a plan.
+		if is_given(job.qos) then
+			slurm.log_user(string.format(
+				"Partition %s is planned: --qos=%s does not change when the job starts",
+				PARTITION, job.qos))
+		end
+		-- Held.  Whether Slurm sends it back when its node fails is a word of its user (--requeue,
+		-- --no-requeue) or of the site (JobRequeue): it then waits for another plan.
 		job.priority = 0
-		job.requeue = 0
 	end
 	tell("submit " .. uid)
 	return slurm.SUCCESS
@@ -262,10 +267,6 @@ function slurm_job_modify(job, record, partitions, uid)
 		end
 		if is_given(job.reservation) then
 			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: leave out --reservation")
-		end
-		if job.requeue ~= nil and job.requeue ~= 0 and job.requeue ~= NO_VAL16 then
-			return refuse(slurm.ESLURM_ACCESS_DENIED,
-				"The job is planned: it can't be requeued without a plan")
 		end
 	end
 	-- The planner knows what it does itself.

@@ -142,7 +142,6 @@ fn each_thing_that_is_missing_is_found() {
             "SchedulerParameters",
         ),
         ("plan.conf", "MaxJobCount=20000", "MaxJobCount=10000", Level::Advice, "MaxJobCount"),
-        ("plan.conf", "JobRequeue=0", "JobRequeue=1", Level::Advice, "JobRequeue"),
         ("plan.conf", "PartitionName=plan", "PartitionName=other", Level::Error, "PartitionName"),
         ("plan.conf", "MaxTime=7-00:00:00", "MaxTime=INFINITE", Level::Advice, "MaxTime"),
         ("plan.conf", "State=UP", "State=DOWN", Level::Error, "State"),
@@ -158,6 +157,13 @@ fn each_thing_that_is_missing_is_found() {
         ),
         ("slurm.conf", "CR_Core_Memory", "CR_Core", Level::Advice, "SelectTypeParameters"),
         ("slurm.conf", "DefMemPerCPU", "MaxMemPerCPU", Level::Advice, "DefMemPerCPU"),
+        (
+            "slurm.conf",
+            "DefMemPerCPU",
+            "AccountingStorageEnforce=associations,qos\nDefMemPerCPU",
+            Level::Advice,
+            "AccountingStorageEnforce",
+        ),
         ("slurm.conf", "task/affinity,", "", Level::Advice, "TaskPlugin"),
         ("slurm.conf", ",task/cgroup", "", Level::Advice, "TaskPlugin"),
         ("slurm.conf", "proctrack/cgroup", "proctrack/linuxproc", Level::Advice, "ProctrackType"),
@@ -176,6 +182,9 @@ fn each_thing_that_is_missing_is_found() {
         assert_eq!((found.level, found.key.as_str()), (level, key), "{from} -> {to}");
         assert!(!found.should.is_empty() && !found.why.is_empty());
     }
+    assert_eq!(etc.found(), []);
+    // What has no limits is no finding.
+    etc.change("slurm.conf", "DefMemPerCPU", "AccountingStorageEnforce=associations\nDefMemPerCPU");
     assert_eq!(etc.found(), []);
 }
 

@@ -80,6 +80,7 @@ pub fn check(conf: &Conf, partition: &str, release_timeout_s: u64) -> Vec<Findin
     checks.programs();
     checks.event_files();
     checks.scheduler();
+    checks.accounting();
     checks.selection(partition);
     checks.partition(partition);
     checks.ends(release_timeout_s);
@@ -303,9 +304,20 @@ impl Checks<'_> {
             let why = "jobs that are planned far ahead wait in Slurm, and so do declined ones";
             self.key(Advice, "MaxJobCount", format!("{MANY_JOBS} or more"), why);
         }
-        if conf.value("JobRequeue") != Some("0") {
-            let why = "otherwise jobs of root that lose a node restart without a plan";
-            self.key(Advice, "JobRequeue", "0", why);
+    }
+
+    /// Limits that Slurm enforces and the plan does not know.
+    fn accounting(&mut self) {
+        let enforced = self.conf.value("AccountingStorageEnforce").unwrap_or_default();
+        let enforced = enforced.to_ascii_lowercase();
+        let mut words = enforced.split(',').map(str::trim);
+        // Older releases have numbers for them, of which 2 and more contain limits.
+        if words.any(|word| matches!(word, "limits" | "safe" | "qos" | "all" | "2" | "3")) {
+            let why = "the plan does not know limits and priorities of QOS, accounts and \
+                       associations; a job that Slurm does not start for them is delayed, and its \
+                       comment has the reason";
+            let should = "associations, with limits of users and groups in the site file";
+            self.key(Advice, "AccountingStorageEnforce", should, why);
         }
     }
 
