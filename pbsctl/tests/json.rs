@@ -14,9 +14,9 @@ const DOCUMENT: &str = include_str!("../../Documentation/json.rst");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples");
 
 /// Answers of the commands of `cluster` that work on a ledger.
-const CLUSTER: [&str; 12] = [
+const CLUSTER: [&str; 13] = [
     "systems", "clock", "requests", "request", "why", "nodes", "limits", "stat", "whole", "doctor",
-    "ran", "workload",
+    "ran", "lost", "workload",
 ];
 
 /// Answers of the commands of `cosched`.
@@ -258,6 +258,7 @@ fn what_is_printed_is_what_is_documented() {
         ),
         ("cluster-nodes", &["cluster", "node", "--ledger", &ledger, "offline", "smp1"]),
         ("cluster-limits", &["cluster", "limits", "--ledger", &ledger]),
+        ("cluster-lost", &["cluster", "lost", "--ledger", &ledger]),
         ("cluster-requests", &["cluster", "plan", "--ledger", &ledger]),
         ("cluster-stat", &["cluster", "stat", "--ledger", &ledger]),
         ("cluster-systems", &["cluster", "systems", &path("")]),

@@ -147,6 +147,11 @@ fn a_killed_slurm_returns_with_its_jobs() {
     until("the new one has ended", || !lab.outcome(&new).is_empty());
     let outcome = lab.outcome(&new);
     assert!(outcome == "completed" || outcome.starts_with("lost"), "{outcome}");
+    // Its user is told that, too.
+    let listed = lab.pbsctl(&["lost", "--user", USER]);
+    let job = listed.lines().any(|line| line.split_whitespace().next() == Some(&*new));
+    assert_eq!(job, outcome.starts_with("lost"), "{listed}");
+    assert!(lab.pbsctl(&["lost", "--user", "nobody"]).starts_with("0 lost jobs"));
 }
 
 #[test]

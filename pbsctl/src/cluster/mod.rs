@@ -5,6 +5,7 @@ mod ask;
 mod blocks;
 mod doctor;
 mod ledger;
+mod lost;
 mod numbers;
 mod ran;
 mod reach;
@@ -88,6 +89,12 @@ enum ClusterCommand {
     /// SLURM_TIME_FORMAT=%s. A job named NUMBER.SECONDS.SUBMITTED was submitted at SUBMITTED, and
     /// its deadline is SECONDS later.
     Ran(ran::RanOptions),
+
+    /// List the jobs that Slurm lost in a crash
+    ///
+    /// slurmctld loses jobs that were submitted shortly before it crashes. Their users must submit
+    /// them again.
+    Lost(lost::LostOptions),
 
     /// Generate a trace of jobs like those of a real cluster
     ///
@@ -182,6 +189,7 @@ pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode,
         ClusterCommand::Doctor(options) => return doctor::doctor(out, options),
         ClusterCommand::Replay(options) => replay::replay_trace(out, options)?,
         ClusterCommand::Ran(options) => ran::ran(out, options)?,
+        ClusterCommand::Lost(options) => lost::lost(out, options)?,
         ClusterCommand::Workload(options) => replay::write_workload(out, options)?,
         ClusterCommand::Whole(options) => whole::whole(out, options)?,
         ClusterCommand::New(options) => ledger::new(out, options)?,
