@@ -2,14 +2,14 @@
 //! Changes that an operator must make in Slurm before its jobs can be planned.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use clap::Args;
 use jiff::tz::TimeZone;
 use pbs_manager::ledger::Access;
 use pbs_manager::{Manager, Simulated};
 use pbs_site::Site;
-use pbs_slurm::conf::{check, read, site_of, Conf, Finding, Level};
+use pbs_slurm::conf::{check, read, release_finding, site_of, Conf, Finding, Level};
 use pbs_text::append_line;
 use serde::Serialize;
 
@@ -100,7 +100,8 @@ pub(super) fn doctor(out: Output, options: &DoctorOptions) -> Result<ExitCode, F
         None if options.site.is_some() => u64::MAX,
         None => Site::new("", TimeZone::UTC).release_timeout_s,
     };
-    let findings = check(&conf, &options.partition, release_timeout_s);
+    let mut findings = check(&conf, &options.partition, release_timeout_s);
+    findings.extend(about_release());
     if let Some(site) = &options.site {
         write(site, &site_of(&conf, &options.partition))?;
     }
@@ -118,6 +119,12 @@ pub(super) fn doctor(out: Output, options: &DoctorOptions) -> Result<ExitCode, F
     }
     printed?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A finding about the release of the installed Slurm. Without one there is nothing to find.
+fn about_release() -> Option<Finding> {
+    let output = Command::new("scontrol").arg("--version").output().ok()?;
+    release_finding(&String::from_utf8_lossy(&output.stdout))
 }
 
 fn of<'a>(conf: &'a Conf, partition: &'a str, findings: &'a [Finding]) -> Doctor<'a> {
