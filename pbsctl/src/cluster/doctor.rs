@@ -123,6 +123,7 @@ pub(super) fn doctor(out: Output, options: &DoctorOptions) -> Result<ExitCode, F
 
 /// A finding about the release of the installed Slurm. Without one there is nothing to find.
 fn about_release() -> Option<Finding> {
+    // Without an installed Slurm there is no release to name.
     let output = Command::new("scontrol").arg("--version").output().ok()?;
     release_finding(&String::from_utf8_lossy(&output.stdout))
 }
