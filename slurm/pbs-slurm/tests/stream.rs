@@ -288,7 +288,9 @@ impl World {
                     self.lab.slurm.cancel(key);
                 }
             }
-            assert!(round < 40 + self.keys.len(), "{seed}: {left:?}");
+            let why =
+                left.iter().map(|key| (self.lab.slurm.job(*key), self.lab.slurm.told.get(key)));
+            assert!(round < 40 + self.keys.len(), "{seed}: {:?}", why.collect::<Vec<_>>());
         }
         for _ in 0..60 {
             self.second();

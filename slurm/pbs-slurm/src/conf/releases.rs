@@ -42,7 +42,7 @@ pub const RELEASES: [Release; 7] = [
 
 /// Finding about the release in what `scontrol --version` has printed; `None`: it is tested.
 pub fn release_finding(text: &str) -> Option<Finding> {
-    let version = text.split_whitespace().last().unwrap_or_default();
+    let version = text.split_whitespace().last().unwrap_or("");
     let mut parts = version.split('.');
     let name = parts.next().zip(parts.next()).map(|(year, month)| format!("{year}.{month}"));
     let release = RELEASES.iter().find(|of| Some(of.name) == name.as_deref());

@@ -36,12 +36,10 @@ impl Steer {
                 NodeState::Drained if state.is_none() || is_late && !is_busy => {
                     told.push(Happened::NodeDrained { node, why });
                 }
-                NodeState::Up if !is_busy => {
-                    // What an operator took out with our own command stays out.
-                    if state == Some(Out::Down) || is_told || is_late {
-                        self.news.push(format!("node {node} is in use again"));
-                        told.push(Happened::NodeBack { node });
-                    }
+                // What an operator took out with our own command stays out.
+                NodeState::Up if !is_busy && (state == Some(Out::Down) || is_told || is_late) => {
+                    self.news.push(format!("node {node} is in use again"));
+                    told.push(Happened::NodeBack { node });
                 }
                 _ => {}
             }
