@@ -457,3 +457,18 @@ fn a_planned_start_is_no_wish_after_a_restart() {
     assert!(lab.now_s < planned_s);
     assert_eq!(lab.rows(job).last().unwrap().outcome.as_deref(), Some("completed"));
 }
+
+/// A user changes the number of nodes while there is no planner: the next one plans that number.
+#[test]
+fn nodes_changed_without_a_planner_are_planned() {
+    let mut lab = Lab::new("nodes-without-planner");
+    full(&mut lab);
+    let job = lab.slurm.submit(2, 4, 4, 60, 5);
+    lab.turn();
+    lab.alone(2);
+    lab.slurm.alter(job, |job| (job.nodes_wanted, job.max_nodes, job.cpus) = (2, Some(2), 2));
+    lab.restart();
+    lab.seconds(80);
+    assert_eq!(lab.outcome(job), "completed");
+    assert_eq!(lab.slurm.job(job).unwrap().nodes.len(), 2);
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pbs_manager::ledger::{Phase, Row, State};
 use pbs_manager::{Change, Error, Happened, Manager};
+use pbs_resources::Rset;
 
 use super::{
     ended, is_where_planned, nodes_of, not_started, operator, over, sorted, Asked, Committed,
@@ -229,10 +230,14 @@ impl Steer {
             return;
         }
         let asked = Asked::of(job);
-        // Its limits are known from the ledger, even if its user changed them without a planner.
+        // Its limits and its nodes are known from the ledger, even if its user changed them without a planner.
         let booked = || {
             let mut of = Asked { limit_s: Some(row.limit_s()), ..asked.clone() };
             of.demands.throttle = row.set_most.filter(|&most| most < UNLIMITED).unwrap_or(0);
+            // What can't be read counts as it is now.
+            if let Ok(rset) = row.rset.parse::<Rset>() {
+                of.nodes = rset.chunks.iter().map(|chunk| chunk.count).sum();
+            }
             of
         };
         let before = of.asked.get_or_insert_with(booked);
