@@ -378,7 +378,8 @@ fn a_closed_node_is_planned_before_and_after_its_time() {
     assert_eq!(starts(&planner, &[later]), [Some(30)]);
     let replanned = planner.set_closed(0, node, &[20..60, 50..70]);
     assert_eq!(replanned.moved, [later]);
-    assert_eq!(planner.closed(node), [20..70]);
+    let union = std::slice::from_ref(&(20..70));
+    assert_eq!(planner.closed(node), union);
     assert_eq!(starts(&planner, &[running, later]), [Some(0), Some(70)]);
     // It fits before that time, but not a second longer.
     let before = planner.submit(0, &ask("2:ncpus=3", 20)).unwrap();
@@ -387,7 +388,7 @@ fn a_closed_node_is_planned_before_and_after_its_time() {
     let other = planner.submit(0, &ask("ncpus=8", 40)).unwrap();
     assert_eq!((start(&planner, other), names(&planner, other)), (Some(30), vec!["n2".into()]));
     // The same times change nothing, and the node opens early.
-    assert_eq!(planner.set_closed(25, node, &[20..70]), Default::default());
+    assert_eq!(planner.set_closed(25, node, union), Default::default());
     planner.remove(30, running);
     planner.set_closed(40, node, &[]);
     settle(&mut planner, 40);
@@ -399,7 +400,10 @@ fn a_closed_node_is_planned_before_and_after_its_time() {
 #[test]
 fn a_closed_time_outlasts_other_changes_of_a_node() {
     let changes: [fn(&mut Planner, u64, bool); 3] = [
-        |planner, now_s, is| drop(planner.set_closed(now_s, 0, if is { &[100..200] } else { &[] })),
+        |planner, now_s, is| {
+            let times: Vec<_> = is.then_some(100..200).into_iter().collect();
+            drop(planner.set_closed(now_s, 0, &times));
+        },
         |planner, now_s, is| drop(planner.set_defect(now_s, 0, if is { &[(0, 3)] } else { &[] })),
         |planner, now_s, is| {
             drop(if is { planner.node_offline(now_s, 0) } else { planner.node_up(now_s, 0) });

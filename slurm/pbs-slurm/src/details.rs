@@ -287,7 +287,7 @@ mod tests {
         let all = jobs("anna", 1..4);
         let (mut book, now) = (Book::default(), Instant::now());
         let wanted = || all.iter().map(|job| (Of::Job(job.key), job));
-        let mut turn = |book: &mut Book, silent: Option<u32>| {
+        let turn = |book: &mut Book, silent: Option<u32>| {
             book.look_up(wanted(), now + AGE, &mut |key| match silent {
                 Some(job) if job == key.job => Err(Fault::Later),
                 _ => Ok(Some(NONE)),

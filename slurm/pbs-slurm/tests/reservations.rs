@@ -12,7 +12,7 @@ fn reserved(nodes: &[&str], from_s: u64, for_s: u64) -> Closing {
         name: "maint".into(),
         why: "reservation maint for users root".into(),
         nodes: nodes.iter().map(|&node| node.into()).collect(),
-        times: vec![T + from_s..T + from_s + for_s],
+        times: std::iter::once(T + from_s..T + from_s + for_s).collect(),
     }
 }
 

@@ -131,7 +131,7 @@ impl World {
             why: format!("reservation {name}"),
             name,
             nodes: vec![node],
-            times: vec![from_s..until_s],
+            times: std::iter::once(from_s..until_s).collect(),
         });
     }
 
