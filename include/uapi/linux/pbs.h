@@ -33,7 +33,8 @@
  *   write     E2BIG: more than 256 MiB, or than the limits below; ENODEV: a CPU
  *             is not online; EEXIST: the plan of another CPU, which stays, has a
  *             process of it; ESRCH: a process has ended all tasks that it gives
- *             it; EBUSY: four plans are being written already
+ *             it, or has begun one that waits by it for one that has not ended;
+ *             EBUSY: four plans are being written already
  *   read      EAGAIN: no event (O_NONBLOCK); EINVAL: no room for one
  *   mmap      EPERM: writable; EINVAL: not one whole ring, shared; EACCES: the
  *             file is not open for reading; ENODEV: no such CPU; ENOENT: it has

@@ -94,7 +94,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// Progress of a predecessor, as far as it is known here.
-    fn progress_of(&self, predecessor: u32) -> Ended {
+    pub(super) fn progress_of(&self, predecessor: u32) -> Ended {
         let process = self
             .plan
             .predecessors

@@ -20,7 +20,7 @@ pub enum Errno {
     NoMemory,
     /// `ENODEV`: the plan is for a CPU that does not exist.
     NoDevice,
-    /// `ESRCH`: the plan is for a process that has ended.
+    /// `ESRCH`: the plan was made without the end of a process, or the begin of a task.
     NoProcess,
     /// `EINTR`: the writer of the plan was killed.
     Interrupted,
@@ -244,6 +244,12 @@ pub enum Fault {
     ProcessEnded {
         process: u32,
     },
+    TaskBegun {
+        process: u32,
+        task: u32,
+        after: u32,
+        after_task: u32,
+    },
     DispatchInForce {
         in_force: &'static str,
     },
@@ -292,7 +298,7 @@ impl Refusal {
             Fault::NoMemory => Errno::NoMemory,
             Fault::Interrupted => Errno::Interrupted,
             Fault::CpuNotThere { .. } => Errno::NoDevice,
-            Fault::ProcessEnded { .. } => Errno::NoProcess,
+            Fault::ProcessEnded { .. } | Fault::TaskBegun { .. } => Errno::NoProcess,
             _ => Errno::Invalid,
         }
     }
@@ -558,6 +564,17 @@ impl fmt::Display for Fault {
                 f,
                 "process {process} has ended all tasks that the plan has for it; leave it out, \
                  or give it new ones"
+            ),
+            Fault::TaskBegun {
+                process,
+                task,
+                after,
+                after_task,
+            } => write!(
+                f,
+                "task {task} of process {process} has begun, and in the plan it waits for task \
+                 {after_task} of process {after}; read the events, and plan with process {process} \
+                 as it is"
             ),
             Fault::DispatchInForce { in_force } => write!(
                 f,

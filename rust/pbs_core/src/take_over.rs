@@ -7,13 +7,18 @@
 //! those that change after that are copied again.  The last step copies the few that are left, and
 //! the state of the node as a whole.
 
+use super::event::Ended;
 use super::lengths::Lengths;
 use super::level::Level;
 use super::memory::{Memory, NoMemory};
 use super::node::Node;
+use super::plan::Predecessor;
 use super::refusal::{Fault, Refusal};
 use super::run::Run;
 use super::windows::Windows;
+
+/// Number of edges of a process that the last step of a takeover checks, with the run queue locked.
+const EDGES_AT_LAST: usize = 64;
 
 /// The state of the node as a whole that decides how each process is taken over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -256,7 +261,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// Refuses to follow `old` if the plan has a process that has ended and has no more tasks for
-    /// it: the planner is not aware of that end.
+    /// it: the planner is not aware of that end.  Call this before [`Node::begin`].
     pub fn check_over(&self, old: &Node<M>, dealt_seq: u64) -> Result<(), Refusal> {
         if old.runs_again(dealt_seq) {
             return Ok(());
@@ -266,6 +271,62 @@ impl<M: Memory> Node<M> {
             if before.is_some_and(|before| self.gives_nothing(index, &before)) {
                 return Err(Fault::ProcessEnded {
                     process: process.id,
+                }
+                .nowhere());
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a plan by which a task would have to wait that has begun.
+    ///
+    /// Memory and resources are handed on along the edges of a plan.  If a process begins by the
+    /// old plan while the new one is made, its planner is not aware that the process has them, and
+    /// lets another process begin first.
+    ///
+    /// `elsewhere` returns the progress of a process that another CPU has, by its id; `None`: it is
+    /// not known.  Call this on a node that has taken over its processes.  Takes
+    /// O(processes + edges).
+    pub fn check_begun(&self, elsewhere: impl Fn(u32) -> Option<Ended>) -> Result<(), Refusal> {
+        let mut processes = 0..self.processes.len() as u32;
+        processes.try_for_each(|p| self.check_process_begun(p, usize::MAX, &elsewhere))
+    }
+
+    /// [`Node::check_begun`] for a process that was copied in the last step.
+    ///
+    /// Checks the first [`EDGES_AT_LAST`] edges of the process, to processes of the same CPU.
+    pub fn check_begun_at_last(&self, p: u32) -> Result<(), Refusal> {
+        self.check_process_begun(p, EDGES_AT_LAST, &|_| None)
+    }
+
+    /// [`Node::check_begun`] for the first `most` edges of one process.
+    fn check_process_begun(
+        &self,
+        p: u32,
+        most: usize,
+        elsewhere: &impl Fn(u32) -> Option<Ended>,
+    ) -> Result<(), Refusal> {
+        let Some(run) = self.processes.get(p).filter(|run| run.in_net && !run.done) else {
+            return Ok(());
+        };
+        let begun = run.position + u32::from(run.retired_insns > 0);
+        let edges = self.plan.edges_of(p).iter().take(most);
+        for edge in edges.take_while(|edge| edge.position < begun) {
+            let Some(after) = self.plan.predecessors.get(edge.predecessor as usize) else {
+                continue;
+            };
+            let ended = match after.process {
+                Predecessor::NONE => elsewhere(after.id),
+                _ => Some(self.progress_of(edge.predecessor)),
+            };
+            // A process that is gone holds nothing.
+            if ended.is_some_and(|ended| !ended.has(edge.task) && !ended.is_last) {
+                let process = self.plan.process(p).map_or(0, |process| process.id);
+                return Err(Fault::TaskBegun {
+                    process,
+                    task: self.plan.task(p, edge.position).unwrap_or(0),
+                    after: after.id,
+                    after_task: edge.task,
                 }
                 .nowhere());
             }

@@ -453,6 +453,58 @@ fn plan_that_gives_an_ended_process_nothing_to_do_is_refused() {
     assert_eq!(check_over(&scene, &[(2, 1, 10)]), Ok(()));
 }
 
+/// The refusal of a plan in which task 0 of process 2 waits for task 0 of process 1, after this
+/// plan has gone on.
+fn check_begun(old: &Scene) -> Result<(), Refusal> {
+    let with_edge = text::plan_of(text::Cpu {
+        edges: [(2, 0, 1, 0)].to_vec(),
+        ..text::Cpu::numbered(0, &[(1, 1000), (2, 1000), (2, 1000)])
+    });
+    let mut new = Scene::absent(CONFIG, with_edge).node;
+    new.begin(Some(&old.node), 1, old.now_ns);
+    let refused = new.check_begun(|_| None);
+    let at_last = (0..2).try_for_each(|p| new.check_begun_at_last(p));
+    assert_eq!(at_last, refused);
+    refused
+}
+
+#[test]
+fn plan_that_lets_a_begun_task_wait_is_refused() {
+    // Process 2 has not begun, or process 1 has ended before.
+    let mut scene = Scene::new(&[(1, 1000), (2, 1000), (2, 1000)]);
+    scene.run(100);
+    assert_eq!(check_begun(&scene), Ok(()));
+    scene.finish(900);
+    scene.run(100);
+    assert_eq!(check_begun(&scene), Ok(()));
+
+    // Process 2 is in its first task, and then behind it.
+    let mut scene = Scene::new(&[(2, 1000), (1, 1000), (2, 1000)]);
+    assert_eq!(check_begun(&scene), Ok(()));
+    scene.run(100);
+    let refusal = check_begun(&scene).unwrap_err();
+    let fault = Fault::TaskBegun {
+        process: 2,
+        task: 0,
+        after: 1,
+        after_task: 0,
+    };
+    assert_eq!(refusal.fault, fault);
+    assert_eq!(refusal.errno(), Errno::NoProcess);
+    let text = refusal.to_string();
+    assert!(
+        text.contains("process 2") && text.contains("process 1"),
+        "{text}"
+    );
+    scene.finish(900);
+    assert_eq!(check_begun(&scene).unwrap_err().fault, fault);
+    scene.run(100);
+    assert_eq!(check_begun(&scene).unwrap_err().fault, fault);
+    // What is dead holds nothing.
+    scene.exit(1);
+    assert_eq!(check_begun(&scene), Ok(()));
+}
+
 #[test]
 fn ended_plan_may_be_followed_by_the_same() {
     let mut scene = Scene::new(&[(1, 1000)]);

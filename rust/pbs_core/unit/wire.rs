@@ -980,6 +980,12 @@ fn reasons_fit_into_the_error_record() {
             task,
         },
         Fault::EdgeSelf { cpu, edge, process },
+        Fault::TaskBegun {
+            process,
+            task,
+            after: process,
+            after_task: task,
+        },
         Fault::Circle {
             circle: Circle::longest(),
         },

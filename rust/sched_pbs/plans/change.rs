@@ -159,14 +159,18 @@ pub(crate) fn install(bytes: KVVec<u8>, in_force: impl FnOnce()) -> Result<u64, 
         follows(change)?;
     }
     let fronts = link(&control, &mut changes)?;
+    check_begun(&changes)?;
     for change in changes.iter() {
         usage::take(&mut control, change.cpu);
     }
     let plan_id = message.plan_id();
     let kept = control.kept.number();
+    // Once a CPU has the new plan, the others get it.
+    let mut may_refuse = true;
     for change in changes.iter_mut() {
         change.kept = kept;
-        put_in_force(change).inspect_err(|_| works::eject_soon())?;
+        put_in_force(change, may_refuse).inspect_err(|_| works::eject_soon())?;
+        may_refuse = false;
     }
     fronts.tell_lost(&control.fronts);
     control.fronts = fronts;
@@ -373,18 +377,35 @@ fn follows(change: &PlanSwap) -> Result<(), Refusal> {
     change.take_over.as_ref().map_or(Ok(()), TakeOver::check)
 }
 
+/// Refuses plans by which a task would have to wait that has begun by the plans in force.
+///
+/// A task that begins after this is found by the last step, unless it waits for a task of another
+/// CPU, or its plan is not the first to be put in force.
+fn check_begun(changes: &[PlanSwap]) -> Result<(), InstallRefusal> {
+    let nodes = || changes.iter().filter_map(|change| change.node.as_deref());
+    let elsewhere = |id| nodes().find_map(|node| node.come_to(node.plan().find(id)?));
+    for node in nodes() {
+        give_way()?;
+        node.check_begun(elsewhere)?;
+    }
+    Ok(())
+}
+
 /// Makes the CPU change plans, as soon as few enough processes are left to be copied.
-fn put_in_force(change: &mut PlanSwap) -> Result {
+/// `may_refuse`: nothing happens if a task has begun that waits in the new plan.
+fn put_in_force(change: &mut PlanSwap, may_refuse: bool) -> Result<(), InstallRefusal> {
     for round in 0..=MAX_ROUNDS {
         let most = if round == MAX_ROUNDS {
             usize::MAX
         } else {
             COPIED_LAST
         };
-        let mut done = false;
+        let mut done = Ok(false);
         // The CPU is online, as checked before.
-        sched_class::call_on(change.cpu.number(), || done = swap(change, most))?;
-        if done {
+        sched_class::call_on(change.cpu.number(), || {
+            done = swap(change, most, may_refuse);
+        })?;
+        if done? {
             break;
         }
         copy(change);
@@ -394,8 +415,8 @@ fn put_in_force(change: &mut PlanSwap) -> Result {
 
 /// Puts the new plan in place of the old one, on its CPU, if no more than `most` processes are left
 /// to be copied; `change` gets the old one.
-fn swap(change: &mut PlanSwap, most: usize) -> bool {
-    change.cpu.lock_for_change(|rq, cpu, state| {
+fn swap(change: &mut PlanSwap, most: usize, may_refuse: bool) -> Result<bool, Refusal> {
+    let swapped = change.cpu.lock_for_change(|rq, cpu, state| {
         state.charge(rq);
         state.sample_memory(rq, cpu);
         let now_ns = state.clock.now_ns();
@@ -404,14 +425,19 @@ fn swap(change: &mut PlanSwap, most: usize) -> bool {
             match (state.node.as_deref_mut(), &mut change.take_over) {
                 (Some(old), Some(take_over)) => {
                     let rows = &mut change.rows;
+                    let mut begun = Ok(());
                     let applied = |new: &Node, process| {
                         if let Some(rows) = rows {
                             keep_threads(rows, new, process);
                         }
+                        if may_refuse && begun.is_ok() {
+                            begun = new.check_begun_at_last(process);
+                        }
                     };
                     if !take_over.finish(old, new, most, now_ns, applied) {
-                        return false;
+                        return Ok(false);
                     }
+                    begun?;
                 }
                 _ => new.begin(None, change.dealt_seq, now_ns),
             }
@@ -472,8 +498,9 @@ fn swap(change: &mut PlanSwap, most: usize) -> bool {
             Emitter::new(cpu, &mut state.events, plan_id, 0).emit(&event);
         }
         state.settle(rq, cpu);
-        true
-    }) != Some(false)
+        Ok(true)
+    });
+    swapped.unwrap_or(Ok(true))
 }
 
 /// Number of processes that are checked, and of threads that are notified, with the run queue
@@ -544,7 +571,10 @@ pub(crate) fn remove(
         drop_reason,
         reason: reason as u16,
     };
-    put_in_force(&mut change)?;
+    put_in_force(&mut change, false).map_err(|refused| match refused {
+        InstallRefusal::Kernel(error) => error,
+        _ => EINVAL,
+    })?;
     control.fronts.leave(cpu.number());
     tell_lost(&change);
     Ok(change.node.is_some())

@@ -137,6 +137,10 @@ impl Machine<'_> {
         if let Some(refusal) = refused.filter(|_| answer.gone == self.gone()) {
             return Err(Error::Scheduler(format!("the node refuses its plan: {refusal}")));
         }
+        self.node.tell_untold(&mut self.log);
+        // The present node stays as it is until the new one has taken all over.
+        node.begin(Some(&self.node), plan.dealt_seq, self.now_ns);
+        let refused = refused.or_else(|| node.check_begun(|_| None).err());
         let failed_ns = answer.failures.iter().map(|failure| failure.time_ns).min();
         let failed_ns = failed_ns.unwrap_or(answer.asked_ns);
         self.replans.push(Replan {
@@ -148,12 +152,10 @@ impl Machine<'_> {
             refused: refused.map(|refusal| refusal.to_string()),
         });
         if refused.is_some() {
-            // Something ended meanwhile: the question is asked again.
+            // Something ended or began meanwhile: the question is asked again.
             self.log.failures.splice(0..0, answer.failures);
             return self.ask(scheduler);
         }
-        self.node.tell_untold(&mut self.log);
-        node.begin(Some(&self.node), plan.dealt_seq, self.now_ns);
         let tap = std::mem::take(self.node.tap_mut());
         self.node = node;
         self.log.follow(&self.node);

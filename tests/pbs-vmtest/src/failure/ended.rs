@@ -90,3 +90,70 @@ pub fn ended_process_on_one_of_two_cpus() -> Verdict {
     }
     Ok(())
 }
+
+/// On one CPU: task 0 of process 2 has ended by the plan in force, and would wait for process 1 by
+/// the new one.
+pub fn plan_that_lets_a_begun_task_wait() -> Verdict {
+    let mut scene = Scene::new()?;
+    scene.tasks(1, &[900_000])?;
+    scene.tasks(2, &[900_000, 200_000_000])?;
+    let first = Plan::new(1)
+        .config(config(&[]))
+        .lead_in()
+        .slot(2, 0, 1_000_000)
+        .slot(2, 1, 200_000_000)
+        .slot(1, 0, 1_000_000);
+    let mut scene = scene.start(&first)?;
+    scene.node.read_until(EventKind::TaskEnded, 1)?;
+    let next = |id| {
+        Plan::new(id).config(config(&[])).slot(1, 0, 1_000_000).slot(2, 0, 1_000_000).slot(
+            2,
+            1,
+            200_000_000,
+        )
+    };
+    let device = &scene.node.device;
+    let wrong = next(2).edge(2, 0, 1, 0);
+    let reason = refused("a begun task waits", device.write_plan(&wrong.bytes()), libc::ESRCH)?;
+    println!("{reason}");
+    check!(reason.contains("process 2") && reason.contains("process 1"), "the reason is: {reason}");
+    check_eq!(device.get_plan(0).context("get plan")?, first.read_back(0), "the plan in force");
+    // Without the order it is a plan like any other.
+    scene.node.load(&next(3))?;
+    let node = scene.finish()?;
+    let installed = node.of(EventKind::PlanInstalled);
+    let ids: Vec<_> = installed.iter().map(|event| event.plan_id).collect();
+    check_eq!(ids, [1, 3], "plans in force\n{}", node.log());
+    check_eq!(node.task_ended(2, 1)?.plan_id, 3, "plan of process 2\n{}", node.log());
+    Ok(())
+}
+
+/// On two CPUs: process 11 of CPU 1 is executed, and would wait for process 1 of CPU 0.
+pub fn begun_task_waits_for_another_cpu() -> Verdict {
+    let plan = |id| {
+        Plan::new(id)
+            .config(uncounted())
+            .cpu(0)
+            .idle(400_000_000)
+            .slot(1, 0, 10_000_000)
+            .cpu(1)
+            .slot(11, 0, 1_000_000)
+            .slot(11, 1, 200_000_000)
+    };
+    let mut scene = Scene::new()?;
+    scene.tasks(1, &[900_000])?;
+    scene.tasks(11, &[900_000, 100_000_000])?;
+    let mut scene = scene.start(&plan(1))?;
+    scene.node.read_until(EventKind::TaskEnded, 1)?;
+    let device = &scene.node.device;
+    let wrong = plan(2).edge(11, 0, 1, 0);
+    let reason = refused("a begun task waits", device.write_plan(&wrong.bytes()), libc::ESRCH)?;
+    check!(
+        reason.contains("process 11") && reason.contains("task 0 of process 1;"),
+        "the reason is: {reason}"
+    );
+    let node = scene.finish()?;
+    check_eq!(node.of(EventKind::PlanInstalled).len(), 2, "parts of plans\n{}", node.log());
+    check_eq!(node.task_ended(11, 1)?.plan_id, 1, "plan of process 11\n{}", node.log());
+    Ok(())
+}
