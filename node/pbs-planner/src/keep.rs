@@ -6,7 +6,7 @@
 //! reservation is forgotten, therefore a job stays only if the rest of each task
 //! fits into the rest of its place.
 
-use crate::store::Store;
+use crate::store::{Needs, Store};
 use crate::{Progress, Request, Run, TaskReservation};
 
 /// Lets a running job stay where it is reserved, if that is enough for what is left
@@ -18,7 +18,7 @@ pub fn keep(store: &mut Store, request: &Request<'_>, now_ns: u64) -> bool {
     };
     let mut booking = store.book();
     booking.remove(request.run);
-    // All of it was reserved for the job before.
+    // Its time was reserved for the job before.
     let is_reserved = booking.reserve(request.run, run).is_ok();
     if is_reserved {
         booking.commit();
@@ -57,7 +57,13 @@ fn rest(store: &Store, request: &Request<'_>, now_ns: u64) -> Option<Run> {
             }
             rest.tasks.push(*place);
         }
-        rest.processes.push(reserved.clone());
+        let mut reserved = reserved.clone();
+        let is_holder = request.holds_without_thread(index, &Needs::new(request.job, index, store));
+        if has_begun || is_holder {
+            // A process that has begun before its time holds what it needs, and nobody else has it.
+            reserved.start_ns = reserved.start_ns.min(now_ns);
+        }
+        rest.processes.push(reserved);
     }
     rest.tasks.sort_unstable_by_key(|task| task.task);
     let kept = |task: usize| rest.tasks.binary_search_by_key(&task, |it| it.task).is_ok();

@@ -313,3 +313,26 @@ fn the_last_has_its_place_after_all_others() {
     let asked = [running(0, 15), running(1, 30)];
     Replan::at(2 * S).run(&mut store, &asked, &[request(2, 40)]).expect("the third moves");
 }
+
+/// A job that has begun before its time holds its memory from then on. Its reservation does not stay
+/// if another job has that memory before.
+#[test]
+fn a_job_that_has_begun_early_holds_its_memory() {
+    for other_bytes in [40, 60] {
+        let mut store = Store::new(machine(S, &[(100, &[1, 1])]), Balancing::Dynamic);
+        let (one, two) = (straight(10, other_bytes), straight(5, 60));
+        for (run, job, start_s) in [(1, &one, 0), (2, &two, 20)] {
+            let request = Request { start_ns: start_s * S, ..Request::new(RunId(run), job) };
+            let request = Request { deadline_ns: 60 * S, ..request };
+            reserve(&mut store, &request, &Options::default()).expect("there is room");
+        }
+        store.forget_before(2 * S);
+        let core = store.run(RunId(2)).expect("it is planned").processes[0].core;
+        let progress = [Progress::Running { core, position: 1, retired_insns: 1 }];
+        let request = Request { progress: &progress, ..Request::new(RunId(2), &two) };
+        let request = Request { deadline_ns: 60 * S, ..request };
+        assert_eq!(keep(&mut store, &request, 2 * S), other_bytes == 40);
+        let starts = &store.run(RunId(2)).expect("it is planned").processes;
+        assert_eq!(starts[0].start_ns, if other_bytes == 40 { 2 * S } else { 20 * S });
+    }
+}
