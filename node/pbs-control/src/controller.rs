@@ -105,6 +105,8 @@ pub struct Controller {
     pace: Pace,
     /// Order of tasks of several runs, as they were arranged.
     turns: Vec<Turn>,
+    /// Steps of work that the last answer has taken.
+    answer_steps: u64,
     /// Steps of work that admissions may still take ([`Controller::allow_work`]); `None`: they have
     /// no common bound.
     work_left: Option<u64>,
@@ -243,6 +245,7 @@ impl Controller {
             worst_permille: 1000,
             pace: options.pace,
             turns: Vec::new(),
+            answer_steps: 0,
             work_left: None,
             is_aside: false,
             options,

@@ -59,7 +59,7 @@ impl Budget {
     }
 
     /// Does a part of the work that may take `most` of the steps that are left.
-    pub(crate) fn part<T>(&self, most: u64, does: impl FnOnce(&Self) -> T) -> T {
+    pub fn part<T>(&self, most: u64, does: impl FnOnce(&Self) -> T) -> T {
         let part = Self::new(most.min(self.left()));
         let result = does(&part);
         self.add(part.done());

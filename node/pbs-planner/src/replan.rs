@@ -73,9 +73,10 @@ impl Replan {
     ///
     /// # Errors
     ///
-    /// Why the first of the running jobs, by priority and deadline, that can't
-    /// be planned can't; the store is as it was then. A job that is to go on
-    /// although it will be late is asked for once more with a later deadline.
+    /// Why a running job can't be planned; the store is as it was then. It is the first that has no
+    /// place by priority, or the first by deadline: the less important of the two, if all others
+    /// keep their deadlines once it has none. A job that is to go on although it will be late is
+    /// asked for once more with a later deadline.
     pub fn run(
         &self,
         store: &mut Store,
@@ -98,6 +99,8 @@ impl Replan {
         work: &Budget,
     ) -> Result<Replanned, Box<NotReplanned>> {
         let mut running = running.to_vec();
+        let lacks_memory = lacks_memory(store, &running);
+        let order = |request: &Request<'_>| order(request, lacks_memory);
         running.sort_by_cached_key(order);
         let found = self.in_order(store, &running, later, work).or_else(|why| {
             // What is more important goes first, but not where it has time and others
@@ -111,10 +114,59 @@ impl Replan {
             if same_order(&before, &running) {
                 Err(why)
             } else {
-                self.in_order(store, &running, later, work).map_err(|_| why)
+                let found = self.in_order(store, &running, later, work);
+                found.map_err(|last| self.that_yields(store, &running, later, [why, last], work))
             }
         });
         found.or_else(|why| self.by_deadline(store, &running, later, work).ok_or(why))
+    }
+
+    /// Returns the first of two refusals after which the others could be planned, and the second if
+    /// there is none. Late jobs for which others wait come first, and then the less important one.
+    fn that_yields(
+        &self,
+        store: &mut Store,
+        running: &[Request<'_>],
+        later: &[Request<'_>],
+        mut refusals: [Box<NotReplanned>; 2],
+        work: &Budget,
+    ) -> Box<NotReplanned> {
+        let last = refusals[1].clone();
+        if refusals[0].run == last.run {
+            return last;
+        }
+        refusals.sort_by_key(|refused| {
+            let mut of_run = running.iter().filter(|request| request.run == refused.run);
+            let request = of_run.next();
+            request.map(|it| (it.awaited_by_ns.is_none(), it.job.priority, Reverse(it.deadline_ns)))
+        });
+        let mut refusals = refusals.into_iter();
+        let found =
+            refusals.find(|refused| self.suffices(store, running, later, refused.run, work));
+        found.unwrap_or(last)
+    }
+
+    /// Whether the running jobs can be planned in the given order, once one of them has no deadline
+    /// and goes behind all others, unless it holds something. Nothing changes.
+    fn suffices(
+        &self,
+        store: &mut Store,
+        running: &[Request<'_>],
+        later: &[Request<'_>],
+        last: RunId,
+        work: &Budget,
+    ) -> bool {
+        // A job that holds what others may wait for keeps its place.
+        let is_free = |it: &Request<'_>| !holds(it, true) && it.awaited_by_ns.is_none();
+        let mut all = running.to_vec();
+        for request in all.iter_mut().filter(|request| request.run == last) {
+            let yielding = request.without_deadline();
+            *request = if is_free(request) { yielding.last() } else { yielding };
+        }
+        all.sort_by_key(|request| request.is_last);
+        let later = self.movable(store, &all, later);
+        let mut booking = store.book();
+        self.making_room(&mut booking, &all, &later, work).is_ok()
     }
 
     /// Plans nets by the search and all that is independent by the demand test, with
@@ -167,21 +219,31 @@ impl Replan {
         later: &[Request<'_>],
         work: &Budget,
     ) -> Result<Replanned, Box<NotReplanned>> {
-        let mut later = self.movable(store, running, later);
-        later.truncate(self.max_moved_runs);
+        let later = self.movable(store, running, later);
         let mut booking = store.book();
+        let replanned = self.making_room(&mut booking, running, &later, work)?;
+        booking.commit();
+        Ok(replanned)
+    }
+
+    /// Plans the running jobs in the given order, while more and more of the others make room.
+    fn making_room(
+        &self,
+        booking: &mut Booking<'_>,
+        running: &[Request<'_>],
+        later: &[Request<'_>],
+        work: &Budget,
+    ) -> Result<Replanned, Box<NotReplanned>> {
         let start = booking.mark();
         let mut why = None;
         // None, 1, 2, 4, ... of them make room.
         let mut moved = 0;
         loop {
             let mut moving = later[..moved].to_vec();
-            moving.sort_by_key(order);
-            match self.try_once(&mut booking, running, &moving, work) {
-                Ok(replanned) => {
-                    booking.commit();
-                    return Ok(replanned);
-                }
+            // They hold nothing yet.
+            moving.sort_by_key(|request| order(request, false));
+            match self.try_once(booking, running, &moving, work) {
+                Ok(replanned) => return Ok(replanned),
                 Err(refused) => {
                     booking.rollback(start);
                     let is_last = |request: &Request<'_>| request.is_last;
@@ -196,7 +258,7 @@ impl Replan {
         }
     }
 
-    /// The jobs that can make room: the least important first, and of those the
+    /// The jobs that can make room, as many as may: the least important first, and of those the
     /// first to begin.
     fn movable<'a>(
         &self,
@@ -215,6 +277,7 @@ impl Replan {
         });
         let mut starts: Vec<_> = starts.collect();
         starts.sort_by_key(|&(priority, start_ns, _)| (priority, start_ns));
+        starts.truncate(self.max_moved_runs);
         starts.into_iter().map(|(.., request)| request).collect()
     }
 
@@ -338,10 +401,24 @@ fn same_order(one: &[Request<'_>], other: &[Request<'_>]) -> bool {
     runs.eq(other.iter().map(|request| request.run))
 }
 
+/// Whether a job holds what others may wait for; `lacks_memory`: that can be memory.
+fn holds(request: &Request<'_>, lacks_memory: bool) -> bool {
+    !request.held_resources().is_empty() || lacks_memory && request.held_bytes() > 0
+}
+
+/// Whether one of the running jobs needs more memory than the others leave.
+fn lacks_memory(store: &Store, running: &[Request<'_>]) -> bool {
+    let nodes = store.machine().nodes.iter();
+    let all_bytes = nodes.map(|node| store.balancing().memory_bytes(node)).min();
+    let held_bytes = running.iter().map(Request::held_bytes).fold(0, u64::saturating_add);
+    let left_bytes = all_bytes.unwrap_or(0).saturating_sub(held_bytes);
+    running.iter().any(|request| request.awaited_bytes() > left_bytes)
+}
+
 /// The runs that hold what others may wait for first; then the most important, and of those the
-/// most urgent; the last ones at the end.
-fn order(request: &Request<'_>) -> (bool, bool, Reverse<u32>, u64, RunId) {
-    let is_free = request.awaited_by_ns.is_none() && request.held_resources().is_empty();
+/// most urgent; the last ones at the end. `lacks_memory`: others may wait for memory.
+fn order(request: &Request<'_>, lacks_memory: bool) -> (bool, bool, Reverse<u32>, u64, RunId) {
+    let is_free = request.awaited_by_ns.is_none() && !holds(request, lacks_memory);
     let priority = Reverse(request.job.priority);
     (request.is_last, is_free, priority, request.deadline_ns, request.run)
 }

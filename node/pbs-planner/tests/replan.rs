@@ -336,3 +336,48 @@ fn a_job_that_has_begun_early_holds_its_memory() {
         assert_eq!(starts[0].start_ns, if other_bytes == 40 { 2 * S } else { 20 * S });
     }
 }
+
+/// The innocent holder of memory ends before the more important and more urgent job begins that
+/// waits for it.
+#[test]
+fn a_holder_of_memory_has_its_place_before_those_that_wait() {
+    let mut store = Store::new(machine(S, &[(100, &[1])]), Balancing::Dynamic);
+    let holder = straight(10, 60);
+    let waiting = Job { priority: 1, ..straight(5, 60) };
+    let progress = [Progress::Running { core: 0, position: 1, retired_insns: 1 }];
+    let holder =
+        Request { progress: &progress, deadline_ns: 40 * S, ..Request::new(RunId(1), &holder) };
+    let waiting = Request { deadline_ns: 30 * S, ..Request::new(RunId(2), &waiting) };
+    let running = [holder, waiting];
+    Replan::at(2 * S).run(&mut store, &running, &[]).expect("one after the other");
+    let ends = [1, 2].map(|run| store.run(RunId(run)).unwrap().end_ns());
+    assert!(ends[0] < ends[1] && ends[1] <= 30 * S, "{ends:?}");
+}
+
+/// The job that is refused is the one whose deadline can't be kept, or the less important of two
+/// that can't be kept together.
+#[test]
+fn the_job_that_yields_lets_the_others_keep_their_deadlines() {
+    let of = |jobs: &[(u64, u32, u64)]| {
+        let mut store = Store::new(machine(S, &[(200, &[1])]), Balancing::Dynamic);
+        let straight = jobs.iter().map(|&(insns, priority, _)| {
+            let job = straight(insns, 60);
+            Job { priority, ..job }
+        });
+        let straight: Vec<Job> = straight.collect();
+        let requests = jobs.iter().zip(&straight).zip(0..).map(|((job, straight), run)| Request {
+            deadline_ns: job.2 * S,
+            ..Request::new(RunId(run), straight)
+        });
+        let running: Vec<_> = requests.collect();
+        let before = store.clone();
+        let refused = Replan::at(2 * S).run(&mut store, &running, &[]).expect_err("too much");
+        assert!(store == before);
+        refused.run
+    };
+    // By priority the second comes too late, and by deadline the third, which never had a chance.
+    assert_eq!(of(&[(10, 2, 100), (5, 1, 8), (200, 0, 150)]), RunId(2));
+    // The first or the second, and the second is less important.
+    assert_eq!(of(&[(10, 2, 12), (5, 1, 8)]), RunId(1));
+    assert_eq!(of(&[(10, 2, 100), (5, 1, 8), (6, 0, 8)]), RunId(2));
+}

@@ -7,16 +7,19 @@
 //! which is there to be used up. A *rogue*, a process that is beyond t2_task and goes on,
 //! has no claim to the time of others: its job is planned last.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pbs_plan::Config;
 use pbs_planner::{keep, lower_bound, Budget, Progress, Replan, Request, RunId};
 use pbs_text::Problem;
 use pbs_uapi::MAX_SLOT_INSNS;
 
+use super::awaited::Holders;
 use super::best_effort::set_aside;
 use super::{ActiveRun, Answer, Controller, Missed};
 use crate::outlook::scaled;
+use crate::track::Track;
 
 /// Extent of the changes that an answer makes to a plan. Each step is tried if the one before it
 /// does not keep all promises.
@@ -34,6 +37,13 @@ enum Effort {
     /// No time is reserved for the capacity buffer.
     Unbuffered,
 }
+
+/// Tries of an answer that may each take all steps of a try ([`pbs_planner::Options::max_work`]):
+/// all tries together take no more.
+const TRIES_OF_ANSWER: u64 = 2;
+
+/// Steps of work in which a run is placed in any case, if the tries of an answer were too many.
+const LEAST_WORK: u64 = 100_000;
 
 /// The claim that a job has, where it is not that of the innocent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +90,7 @@ impl Controller {
         if self.has_nothing_to_plan() {
             return Ok(Answer::Nothing);
         }
-        let missed = self.plan_the_rest(now_ns, None).unwrap_or_default();
+        let missed = self.plan_needed(now_ns);
         let plan = self.plan(now_ns).inspect_err(|_| {
             // Not at every event that comes.
             self.failed = true;
@@ -94,7 +104,24 @@ impl Controller {
     /// get the plan ([`Controller::plan`]) in any case. Returns who will be late by it.
     pub fn renew(&mut self, now_ns: u64) -> Vec<Missed> {
         self.cancel_cut();
-        self.plan_the_rest(now_ns, None).unwrap_or_default()
+        self.plan_needed(now_ns)
+    }
+
+    /// Returns the steps of work that the last answer has taken, and the last renewal.
+    pub fn answer_steps(&self) -> u64 {
+        self.answer_steps
+    }
+
+    /// Plans anew what is left, in any case: if all tries together take too many steps of work, each
+    /// run has the first place that is found for it.
+    fn plan_needed(&mut self, now_ns: u64) -> Vec<Missed> {
+        let steps = self.options.replanning.max_work.saturating_mul(TRIES_OF_ANSWER);
+        let work = Budget::new(steps);
+        let missed = self.plan_the_rest(now_ns, &work);
+        let missed = missed.unwrap_or_else(|| self.place_each(self.start_ns(now_ns), &work));
+        self.has_answered();
+        self.answer_steps = work.done();
+        missed
     }
 
     /// Plans anew like [`Controller::renew`], as a part of a request: all tries together may take
@@ -103,7 +130,8 @@ impl Controller {
     pub fn renew_within(&mut self, now_ns: u64, steps: u64) -> Option<(Vec<Missed>, u64)> {
         self.cancel_cut();
         let work = Budget::new(steps);
-        let missed = self.plan_the_rest(now_ns, Some(&work))?;
+        let missed = self.plan_the_rest(now_ns, &work)?;
+        self.has_answered();
         Some((missed, work.done()))
     }
 
@@ -124,14 +152,15 @@ impl Controller {
         Some(missed)
     }
 
-    /// `work`: that of all tries together; `None`: each try has its own. Returns `None` if it does
-    /// not suffice.
-    fn plan_the_rest(&mut self, now_ns: u64, work: Option<&Budget>) -> Option<Vec<Missed>> {
+    /// `work`: that of all tries together. Returns `None` if it does not suffice.
+    fn plan_the_rest(&mut self, now_ns: u64, work: &Budget) -> Option<Vec<Missed>> {
         self.look_ahead();
-        let missed = self.replan(self.start_ns(now_ns), work)?;
+        self.replan(self.start_ns(now_ns), work)
+    }
+
+    fn has_answered(&mut self) {
         self.failed = false;
         self.failed_on.clear();
-        Some(missed)
     }
 
     /// Estimates anew what is left of the processes that have begun.
@@ -173,7 +202,7 @@ impl Controller {
     /// Plans anew what is left. A run that can't keep its deadline goes on behind all
     /// others; a run for which there is no place at all goes. A try that had too little work says
     /// nothing about that: it ends the search (`None`).
-    fn replan(&mut self, start_ns: u64, work: Option<&Budget>) -> Option<Vec<Missed>> {
+    fn replan(&mut self, start_ns: u64, work: &Budget) -> Option<Vec<Missed>> {
         for (&run, active) in &self.runs {
             if active.is_over() {
                 self.store.remove(run);
@@ -195,10 +224,11 @@ impl Controller {
             let Err(refused) = tried else {
                 break;
             };
-            if work.is_some_and(Budget::is_spent) {
+            if work.is_spent() {
+                self.store.set_capacity_buffer(buffer_permille);
                 return None;
             }
-            self.yield_claim(&mut claims, &mut effort, refused, &awaited_by_ns);
+            self.yield_claim(&mut claims, &mut effort, refused, &holders);
             if effort >= Effort::Lean {
                 self.runs.values_mut().for_each(ActiveRun::reserve_no_growth);
             }
@@ -207,8 +237,55 @@ impl Controller {
             }
         }
         self.store.set_capacity_buffer(buffer_permille);
-        self.place_behind_within(start_ns, work.map(Budget::left));
         self.unbuffered_since_ns = (effort == Effort::Unbuffered).then_some(start_ns);
+        Some(self.replanned(start_ns, claims, work))
+    }
+
+    /// Plans anew with little work: each run after the other, those with the earliest deadlines
+    /// first, while the reservations of those behind it stay. A run that does not keep its deadline
+    /// this way goes where there is room.
+    fn place_each(&mut self, start_ns: u64, work: &Budget) -> Vec<Missed> {
+        let progress = self.progress(start_ns);
+        set_aside(&mut self.store, &self.runs, &progress, start_ns);
+        let mut claims = self.first_claims(start_ns, &progress);
+        let promised = self.runs.iter().filter(|(_, active)| active.is_promised());
+        let mut runs: Vec<RunId> = promised.map(|(&run, _)| run).collect();
+        runs.sort_by_key(|run| (claims.contains_key(run), self.runs[run].job.deadline_ns, *run));
+        let replan = Replan { options: self.options.replanning.clone(), ..Replan::at(start_ns) };
+        let each = (replan.options.max_work / runs.len().max(1) as u64).max(LEAST_WORK);
+        let mut nowhere = Vec::new();
+        for run in runs {
+            let request = self.runs[&run].request(run, &progress);
+            if keep(&mut self.store, &request, start_ns) {
+                continue;
+            }
+            let store = &mut self.store;
+            let mut place = |request: Request<'_>| {
+                let of_run = Budget::new(each);
+                let is_placed = replan.run_within(store, &[request], &[], &of_run).is_ok();
+                work.add(of_run.done());
+                is_placed
+            };
+            let is_late = claims.get(&run) == Some(&Claim::Late);
+            if !is_late && place(request) {
+                continue;
+            }
+            let claim =
+                if place(request.without_deadline()) { Claim::Late } else { Claim::Nowhere };
+            claims.insert(run, claim);
+            if claim == Claim::Nowhere {
+                nowhere.push(run);
+            }
+        }
+        nowhere.into_iter().for_each(|run| self.lose_place(run));
+        self.unbuffered_since_ns = None;
+        self.replanned(start_ns, claims, work)
+    }
+
+    /// Ends an answer by which the runs have these claims: places best effort behind them. Returns
+    /// who will be late.
+    fn replanned(&mut self, start_ns: u64, claims: Claims, work: &Budget) -> Vec<Missed> {
+        self.place_behind_within(start_ns, Some(work.left()));
         let permille = self.buffer_permille();
         for (run, active) in &mut self.runs {
             let is_behind = matches!(claims.get(run), Some(Claim::Behind | Claim::Late));
@@ -223,7 +300,15 @@ impl Controller {
             let by_ns = end_ns.map(|end_ns| end_ns.saturating_sub(deadline_ns));
             (by_ns != Some(0)).then_some(Missed { run, by_ns })
         });
-        Some(missed.collect())
+        missed.collect()
+    }
+
+    /// There is no place for a run: it is not planned any more.
+    fn lose_place(&mut self, run: RunId) {
+        self.store.remove(run);
+        if let Some(active) = self.runs.get_mut(&run) {
+            active.has_no_place = true;
+        }
     }
 
     /// The claims of those that are not innocent, and of those that can't keep their
@@ -253,7 +338,7 @@ impl Controller {
         effort: Effort,
         claims: &Claims,
         awaited_by_ns: &dyn Fn(RunId) -> Option<u64>,
-        work: Option<&Budget>,
+        work: &Budget,
     ) -> Result<(), RunId> {
         let (mut running, mut later) = (Vec::new(), Vec::new());
         // Where slots stay, a process that is to run soon follows those before it closely.
@@ -288,10 +373,9 @@ impl Controller {
             demand: self.demand_test(),
             ..Replan::at(start_ns)
         };
-        let replanned = match work {
-            Some(work) => replan.run_within(&mut self.store, &running, &later, work),
-            None => replan.run(&mut self.store, &running, &later),
-        };
+        let store = &mut self.store;
+        let replanned = work
+            .part(replan.options.max_work, |work| replan.run_within(store, &running, &later, work));
         replanned.map(|_| ()).map_err(|not| not.run)
     }
 
@@ -307,23 +391,44 @@ impl Controller {
         late.filter(|(late_insns, _)| *late_insns > 0).max().map(|(_, run)| run)
     }
 
+    /// Returns the latest of the runs behind all others that have a place before them, and keep
+    /// that run from its own: it waits for what they hold, or they have a core on which it is to
+    /// run.
+    fn in_the_way(&self, claims: &Claims, run: RunId, holders: &Holders) -> Option<RunId> {
+        let planned = self.store.run(run).map_or(&[][..], |run| &run.tasks);
+        let cores: BTreeSet<usize> = planned.iter().map(|task| task.core).collect();
+        let has_core = |of: &ActiveRun| {
+            let mut has = of.tracks.iter().filter_map(Track::core);
+            has.any(|core| cores.contains(&core))
+        };
+        let blocking = holders.late_before(claims, run);
+        let waiting = holders.waiting(claims, &Budget::new(u64::MAX));
+        let behind = claims.iter().filter(|(_, claim)| **claim == Claim::Behind);
+        let in_the_way = behind.map(|(run, _)| *run).filter(|run| {
+            let is_before = is_urgent(holders.awaited_by_ns(&waiting, *run));
+            blocking.contains(run) || is_before && has_core(&self.runs[run])
+        });
+        let permille = self.buffer_permille();
+        in_the_way.max_by_key(|run| {
+            let late_insns = self.runs[run].beyond_buffer_insns(permille);
+            (blocking.contains(run), late_insns, Reverse(*run))
+        })
+    }
+
     /// The run found no place: more effort, or one claim less.
     fn yield_claim(
         &mut self,
         claims: &mut Claims,
         effort: &mut Effort,
         refused: RunId,
-        awaited_by_ns: &dyn Fn(RunId) -> Option<u64>,
+        holders: &Holders,
     ) {
         let is_among = |claims: &Claims| claims.values().any(|claim| *claim == Claim::Among);
         match claims.get(&refused) {
             Some(Claim::Late | Claim::Nowhere) if *effort < Effort::Lean => *effort = Effort::Lean,
             Some(Claim::Late | Claim::Nowhere) => {
                 claims.insert(refused, Claim::Nowhere);
-                self.store.remove(refused);
-                if let Some(active) = self.runs.get_mut(&refused) {
-                    active.has_no_place = true;
-                }
+                self.lose_place(refused);
             }
             Some(Claim::Behind) => {
                 let active = &self.runs[&refused];
@@ -344,11 +449,8 @@ impl Controller {
                         claims.insert(run, Claim::Behind);
                     }
                     _ => {
-                        let mut behind =
-                            claims.iter().filter(|(_, claim)| **claim == Claim::Behind);
-                        let awaited = behind.find(|(run, _)| is_urgent(awaited_by_ns(**run)));
-                        let late = awaited.map_or(refused, |(run, _)| *run);
-                        claims.insert(late, Claim::Late);
+                        let in_the_way = self.in_the_way(claims, refused, holders);
+                        claims.insert(in_the_way.unwrap_or(refused), Claim::Late);
                     }
                 },
             },

@@ -190,7 +190,7 @@ pub(super) fn others<'a>(
 }
 
 impl ActiveRun {
-    fn is_best_effort(&self) -> bool {
+    pub(super) fn is_best_effort(&self) -> bool {
         self.job.best_effort && !self.is_over()
     }
 }
