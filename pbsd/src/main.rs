@@ -8,6 +8,7 @@
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -17,10 +18,11 @@ use pbs_launch::cgroup::GroupLimits;
 use pbs_launch::signals::Signals;
 use pbs_launch::{cgroup, raise_open_files, stay_off};
 use pbs_node::{
-    planner_config, this_node, Aim, Error, Node, Options, RunAs, SchedulerCommand, Settings,
+    planner_config, this_node, AccountOf, Aim, Error, Node, Options, RunAs, SchedulerCommand,
+    Settings,
 };
 use pbs_plan::{Config, Dispatch};
-use pbs_socket::{journal, notify};
+use pbs_socket::{journal, notify, AccountFiles};
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Sender};
 use pbsd::limits::Limits;
@@ -215,6 +217,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     let settings = Settings {
         history: cli.history.clone(),
         ended: limits.ended(),
+        account_of: account_of(),
         max_replans: u64::MAX,
         aim: Aim::Deadline,
         max_work: cli.max_work,
@@ -250,6 +253,15 @@ fn run(cli: &Cli) -> Result<(), String> {
     let served = Service::new(node, signals, allocations, limits).run(&mut inbox);
     notify::tell("STOPPING=1");
     served.map_err(text)
+}
+
+/// The owners of subordinate users, as the files of this system have them at each question.
+fn account_of() -> AccountOf {
+    let files = Mutex::new(AccountFiles::default());
+    AccountOf::new(move |uid| {
+        let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.accounts().of(uid)
+    })
 }
 
 /// Makes all files that this process creates from now on readable for its user only.

@@ -12,7 +12,8 @@ const RUNS: u64 = 256;
 const BYTES: u64 = 16 << 20;
 
 /// The runs that are over and were ordered, by user, with their sizes.
-const ENDED: &str = "SELECT run.id AS id, orders.uid AS uid, run.ended_unix_ns AS ended_unix_ns, \
+const ENDED: &str = "SELECT run.id AS id, coalesce((SELECT account FROM temp.account \
+     WHERE account.uid = orders.uid), orders.uid) AS uid, run.ended_unix_ns AS ended_unix_ns, \
      octet_length(run.job) + octet_length(orders.text) + coalesce((SELECT \
      sum(octet_length(process.tasks) + coalesce(octet_length(process.name), 0)) FROM process \
      WHERE process.run = run.id), 0) AS bytes \
@@ -41,14 +42,42 @@ impl Store {
     }
 
     /// Forgets the runs of users that are over and exceed [`Options::ended`](crate::Options), the
-    /// oldest first; `now_unix_ns`: the time, since 1970. Returns their number. The file does not
-    /// become shorter, but has room for others.
-    pub fn forget(&mut self, now_unix_ns: u64) -> Result<usize, Error> {
+    /// oldest first; `now_unix_ns`: the time, since 1970; `account_of`: the user whose limits the
+    /// runs of a user count to. Returns their number. The file does not become shorter, but has room
+    /// for others.
+    pub fn forget(
+        &mut self,
+        now_unix_ns: u64,
+        account_of: impl Fn(u32) -> u32,
+    ) -> Result<usize, Error> {
         let limits = self.options().ended;
-        let forgotten = self.write(|connection| Ok(forget(connection, limits, now_unix_ns)?))?;
+        let forgotten = self.write(|connection| {
+            note_accounts(connection, &account_of)?;
+            Ok(forget(connection, limits, now_unix_ns)?)
+        })?;
         self.since = Since::default();
         Ok(forgotten)
     }
+}
+
+/// Notes the users whose runs count to another one.
+fn note_accounts(connection: &Connection, account_of: &dyn Fn(u32) -> u32) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "CREATE TEMP TABLE IF NOT EXISTS account (uid INTEGER PRIMARY KEY, account INTEGER); \
+         DELETE FROM temp.account",
+    )?;
+    let mut uids = connection.prepare("SELECT DISTINCT uid FROM orders")?;
+    let uids = uids.query_map([], |row| row.get::<_, i64>(0))?;
+    for uid in uids {
+        // Whatever is no number of a user counts to nobody else.
+        let uid = uid?;
+        let account = u32::try_from(uid).map_or(uid, |uid| account_of(uid).into());
+        if account != uid {
+            let insert = "INSERT INTO temp.account (uid, account) VALUES (?1, ?2)";
+            connection.execute(insert, params![uid, account])?;
+        }
+    }
+    Ok(())
 }
 
 fn forget(

@@ -88,7 +88,7 @@ impl Jobs {
         if machine.nodes.len() != 1 {
             return Err(Error::SeveralNodes(machine.nodes.len()));
         }
-        let mut ledger = Ledger::open(&settings.history, settings.ended, listener)?;
+        let mut ledger = Ledger::open(&settings.history, settings.limits(), listener)?;
         resume::clear(&mut ledger, device, listener)?;
         Ok(Self {
             controller: new_controller(machine.clone(), settings, config),
@@ -116,7 +116,7 @@ impl Jobs {
         config: &Config,
         listener: &mut dyn Listener,
     ) -> Result<(Self, resume::Resumed), Error> {
-        let mut ledger = Ledger::open(&settings.history, settings.ended, listener)?;
+        let mut ledger = Ledger::open(&settings.history, settings.limits(), listener)?;
         let left = resume::left(&mut ledger, device, listener)?;
         let mut controller = new_controller(left.machine.clone(), settings, config);
         let mut runs = Vec::new();
@@ -274,6 +274,11 @@ impl Jobs {
     /// less time than to make another, in which more would end. Whether there were any.
     pub(crate) fn leave_out_ended(&self, plan: &mut Plan) -> bool {
         plan.leave_out(&|number| self.has_process_ended(number))
+    }
+
+    /// Returns the user whose limits a job of that user counts to; `None`: nobody has ordered it.
+    pub(crate) fn account(&self, uid: Option<u32>) -> Option<u32> {
+        self.ledger.account(uid)
     }
 
     /// The file by which who comes after us knows whether the programs of a user that were

@@ -19,7 +19,7 @@ use crate::orders::{Ending, Noted};
 use crate::overlaps::Overlaps;
 use crate::queue::{self, open_runs};
 use crate::saved::Saved;
-use crate::{Error, Listener, News};
+use crate::{AccountOf, Error, Listener, News};
 
 /// Interval at which the node's events are stored. A planner that takes over reads later events
 /// from the kernel, which still holds them.
@@ -36,6 +36,8 @@ const MOST_CORUNS: usize = 4096;
 pub(crate) struct Ledger {
     path: PathBuf,
     store: Store,
+    /// Users whose limits the jobs of other users count to.
+    account_of: AccountOf,
     runs: BTreeMap<RunId, OpenRun>,
     /// Run of each process, by its number in plans.
     owners: BTreeMap<u32, RunId>,
@@ -87,7 +89,7 @@ impl Ledger {
     /// Opens the history, or makes it, and claims it: only one planner may write.
     pub(crate) fn open(
         path: &Path,
-        ended: EndedLimits,
+        (ended, account_of): (EndedLimits, AccountOf),
         listener: &mut dyn Listener,
     ) -> Result<Self, Error> {
         let mut store = queue::open_with(path, Options { ended, ..Options::DEFAULT })?;
@@ -95,7 +97,7 @@ impl Ledger {
         for (run, why) in store.set_damaged_aside(unix_ns())? {
             listener.news(News::SetAside(run, why));
         }
-        store.forget(unix_ns())?;
+        store.forget(unix_ns(), |uid| account_of.of(uid))?;
         let in_force = match store.in_force() {
             // Runs that need this plan are set aside one by one; the others do not wait for it.
             Err(pbs_history::Error::Damaged(_, why)) => {
@@ -107,6 +109,7 @@ impl Ledger {
         Ok(Self {
             path: path.into(),
             store,
+            account_of,
             runs: BTreeMap::new(),
             owners: BTreeMap::new(),
             in_force,
@@ -117,6 +120,11 @@ impl Ledger {
             failed: false,
             owed: VecDeque::new(),
         })
+    }
+
+    /// Returns the user whose limits a job of that user counts to; `None`: nobody has ordered it.
+    pub(crate) fn account(&self, uid: Option<u32>) -> Option<u32> {
+        uid.map(|uid| self.account_of.of(uid))
     }
 
     /// From now on who runs beside whom is recorded.
@@ -601,7 +609,8 @@ impl Ledger {
     /// Forgets the oldest runs of users who have too many that are over, once in a while.
     fn forget_ended(&mut self) -> Result<(), pbs_history::Error> {
         if self.store.is_to_forget() {
-            self.store.forget(unix_ns())?;
+            let account_of = &self.account_of;
+            self.store.forget(unix_ns(), |uid| account_of.of(uid))?;
         }
         Ok(())
     }
@@ -773,12 +782,25 @@ mod tests {
         }
     }
 
+    /// Starts and programs of subordinate users count to their owner, and those of nobody to nobody.
+    #[test]
+    fn jobs_of_subordinate_users_count_to_their_owner() {
+        let directory = std::env::temp_dir().join(format!("pbs-accounts-{}", std::process::id()));
+        let path = directory.join("history.db");
+        let account_of = AccountOf::new(|uid| if uid >= 100_000 { 1000 } else { uid });
+        let ledger = Ledger::open(&path, (EndedLimits::DEFAULT, account_of), &mut Nobody).unwrap();
+        let accounts = [None, Some(7), Some(100_007)].map(|uid| ledger.account(uid));
+        assert_eq!(accounts, [None, Some(7), Some(1000)]);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
     /// Files of starts that no planner has ended do not stay, except those that are needed still.
     #[test]
     fn files_of_starts_do_not_stay() {
         let directory = std::env::temp_dir().join(format!("pbs-starts-{}", std::process::id()));
         let path = directory.join("history.db");
-        let mut ledger = Ledger::open(&path, EndedLimits::DEFAULT, &mut Nobody).unwrap();
+        let mut ledger =
+            Ledger::open(&path, (EndedLimits::DEFAULT, AccountOf::default()), &mut Nobody).unwrap();
         let names = ["start-7-1000", "start-8", "start-9-0", "log"];
         let files = names.map(|name| ledger.beside(name));
         for file in &files {
@@ -798,8 +820,12 @@ mod tests {
         let plan = "[[process]]\nid = 1\ntasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n";
         let plan = from_toml(plan).unwrap();
         let directory = std::env::temp_dir().join(format!("pbs-ledger-{}", std::process::id()));
-        let mut ledger =
-            Ledger::open(&directory.join("history.db"), EndedLimits::DEFAULT, &mut Nobody).unwrap();
+        let mut ledger = Ledger::open(
+            &directory.join("history.db"),
+            (EndedLimits::DEFAULT, AccountOf::default()),
+            &mut Nobody,
+        )
+        .unwrap();
         let first = ledger.follow(None, saved("first", 1), Kind::Plan, "", 0);
         let first = first.unwrap();
         ledger.planned(&plan).unwrap();
@@ -831,8 +857,12 @@ mod tests {
     #[test]
     fn an_end_that_cannot_be_recorded_is_in_nobodys_way() {
         let directory = std::env::temp_dir().join(format!("pbs-owed-{}", std::process::id()));
-        let mut ledger =
-            Ledger::open(&directory.join("history.db"), EndedLimits::DEFAULT, &mut Nobody).unwrap();
+        let mut ledger = Ledger::open(
+            &directory.join("history.db"),
+            (EndedLimits::DEFAULT, AccountOf::default()),
+            &mut Nobody,
+        )
+        .unwrap();
         let new = |job| NewRun {
             job,
             kind: Kind::Plan,
@@ -872,7 +902,9 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("pbs-beside-{}", std::process::id()));
         let kept = |how: &str| {
             let file = directory.join(format!("{how}.db"));
-            let mut ledger = Ledger::open(&file, EndedLimits::DEFAULT, &mut Nobody).unwrap();
+            let mut ledger =
+                Ledger::open(&file, (EndedLimits::DEFAULT, AccountOf::default()), &mut Nobody)
+                    .unwrap();
             ledger.watch(Overlaps::new(&machine, &config, false).unwrap());
             let runs = [("first", 1), ("second", 2)].map(|(name, number)| {
                 let saved = saved(name, number);

@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod active;
 mod admission;
 mod admitting;
@@ -69,6 +70,7 @@ mod delays;
 #[cfg(test)]
 mod model;
 
+pub use accounts::AccountOf;
 pub use admitting::{
     admit_by_command, check_work, AdmissionAnswer, AdmissionQuestion, Choice, Decision,
     WantedProcess,

@@ -17,7 +17,7 @@ use crate::jobs::Jobs;
 use crate::orders::{Order, Terms};
 use crate::programs::EndedPrograms;
 use crate::queue::{self, RunSummary};
-use crate::{Error, Listener, Settings, Submission};
+use crate::{AccountOf, Error, Listener, Settings, Submission};
 
 mod full;
 mod times;
@@ -139,6 +139,7 @@ pub(crate) fn open_on(machine: &str, directory: &Path, listener: &mut dyn Listen
     let settings = Settings {
         history: directory.join("history.db"),
         ended: EndedLimits::DEFAULT,
+        account_of: AccountOf::default(),
         max_replans: 0,
         aim: Aim::Best,
         max_work: Settings::MAX_WORK,

@@ -51,7 +51,8 @@ struct Started {
     /// `None`: of a plan, or of a run that was given up.
     run: Option<pbs_planner::RunId>,
     /// The user whose run it is; `None`: of a plan.
-    uid: Option<u32>,
+    /// The user whose limits it counts to.
+    account: Option<u32>,
     child: Child,
 }
 
@@ -135,7 +136,7 @@ impl Programs {
     /// Forks programs, which go as far as the gate. Returns their process ids.
     pub(crate) fn fork(
         &mut self,
-        (run, uid): (Option<pbs_planner::RunId>, Option<u32>),
+        (run, account): (Option<pbs_planner::RunId>, Option<u32>),
         programs: &[Prepared],
         gate: &Gate,
         signals: &Signals,
@@ -150,7 +151,7 @@ impl Programs {
             match gate.fork(program, cgroup.as_ref(), signals.mask_before()) {
                 Ok(child) => {
                     pids.push(child.pid);
-                    self.children.insert(child.pid, Started { run, uid, child });
+                    self.children.insert(child.pid, Started { run, account, child });
                 }
                 Err(error) => {
                     self.kill(&pids);
@@ -322,12 +323,13 @@ impl Programs {
         (!self.leaving.is_empty()).then_some(soon)
     }
 
-    /// Whether so many programs of a user were killed and have not ended that no other is started.
-    pub(crate) fn has_stuck(&self, uid: Option<u32>) -> bool {
+    /// Whether so many programs that count to a user were killed and have not ended that no other is
+    /// started.
+    pub(crate) fn has_stuck(&self, account: Option<u32>) -> bool {
         let stuck = self.children.values().filter(|started| {
-            started.run.is_none() && started.uid == uid && !started.child.is_reaped()
+            started.run.is_none() && started.account == account && !started.child.is_reaped()
         });
-        uid.is_some() && stuck.count() >= MOST_STUCK
+        account.is_some() && stuck.count() >= MOST_STUCK
     }
 
     /// Finds out which programs have ended. `forgets_given_up`: nobody asks how one ended that

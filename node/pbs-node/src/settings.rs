@@ -8,6 +8,8 @@ use pbs_plan::Config;
 use pbs_planner::plan_building::planner_config;
 use pbs_planner::Aim;
 
+use crate::AccountOf;
+
 /// From the call that makes the plan of jobs until it is in force: on the CPU of a
 /// plan the planner itself has the CPU for a few milliseconds in a hundred.
 pub const LEAD_NS: u64 = 100_000_000;
@@ -19,6 +21,8 @@ pub struct Settings {
     pub history: PathBuf,
     /// Limits of the runs that are over, for each user.
     pub ended: EndedLimits,
+    /// Users whose limits the jobs of other users count to.
+    pub account_of: AccountOf,
     /// At most so many new plans are made after the first; prediction failures beyond
     /// are left to the node.
     pub max_replans: u64,
@@ -40,6 +44,11 @@ impl Settings {
     /// The steps of work for a request to a service where nobody sets another number: a core does
     /// them in about a tenth of a second.
     pub const REQUEST_WORK: u64 = 10_000_000;
+
+    /// Limits of the runs that are over, and the users to whom they apply.
+    pub(crate) fn limits(&self) -> (EndedLimits, AccountOf) {
+        (self.ended, self.account_of.clone())
+    }
 
     /// The configuration of plans of jobs on a node with that one.
     pub(crate) fn plan_config(&self, node: &Config) -> Config {

@@ -157,6 +157,7 @@ fn settings(options: &RunOptions, node: &Node<Screen>) -> Result<Settings, Failu
         history: options.history.path(),
         // The service alone forgets what users have ordered from it.
         ended: pbs_history::EndedLimits::ENDLESS,
+        account_of: pbs_node::AccountOf::default(),
         max_replans: options.max_replans,
         aim: pbs_node::Aim::Best,
         max_work: Settings::MAX_WORK,

@@ -338,6 +338,7 @@ pub fn job_comes_to_others() -> Verdict {
     let settings = Settings {
         history: HISTORY.into(),
         ended: pbs_history::EndedLimits::ENDLESS,
+        account_of: pbs_node::AccountOf::default(),
         max_replans: u64::MAX,
         aim: pbs_node::Aim::Best,
         max_work: Settings::MAX_WORK,

@@ -274,21 +274,28 @@ fn each_user_has_a_share_of_what_is_over() {
     let of_root: Vec<_> = (0..50).map(|_| end(&mut store, Some(0), 10_000, 5000)).collect();
     let many: Vec<_> = (0..50).map(|_| end(&mut store, Some(2), 10, 5000)).collect();
     let large: Vec<_> = (0..5).map(|_| end(&mut store, Some(3), 40_000, 5000)).collect();
-    assert_eq!(store.forget(5500).unwrap(), 40 + 3);
+    assert_eq!(store.forget(5500, |uid| uid).unwrap(), 40 + 3);
     let mut kept = [&quiet[..], &of_root, &many[40..], &large[3..]].concat();
     kept.sort();
     assert_eq!(left(&store), kept);
     // A row that is larger than all that the user may have is forgotten itself.
     end(&mut store, Some(3), 200_000, 5000);
-    assert_eq!(store.forget(5500).unwrap(), 3);
+    assert_eq!(store.forget(5500, |uid| uid).unwrap(), 3);
     // Somebody with many user ids has no more than all users together.
     let subordinate: Vec<_> =
         (100..150).map(|uid| end(&mut store, Some(uid), 90_000, 5000)).collect();
-    assert_eq!(store.forget(5500).unwrap(), 1 + 10 + 39);
+    assert_eq!(store.forget(5500, |uid| uid).unwrap(), 1 + 10 + 39);
     let newest = [&of_root[..], &subordinate[39..]].concat();
     assert_eq!(left(&store).into_iter().filter(|id| *id != quiet[1]).collect::<Vec<_>>(), newest);
+    // Runs of subordinate users count to the user whose they are.
+    let many: Vec<_> = (300..320).map(|uid| end(&mut store, Some(uid), 10, 5000)).collect();
+    let account_of = |uid| if (300..400).contains(&uid) { 9 } else { uid };
+    assert_eq!(store.forget(5500, |uid| uid).unwrap(), 0);
+    assert_eq!(store.forget(5500, account_of).unwrap(), 10);
+    let is_many = |id: &RunId| many.contains(id);
+    assert_eq!(left(&store).into_iter().filter(is_many).collect::<Vec<_>>(), many[10..]);
     // In time, all that was ordered goes.
-    assert_eq!(store.forget(6001).unwrap(), 50 + 11);
+    assert_eq!(store.forget(6001, |uid| uid).unwrap(), 50 + 11 + 10);
     assert_eq!(left(&store), quiet[1..]);
 
     // It is time to do so after some runs, or after many bytes.
@@ -297,7 +304,7 @@ fn each_user_has_a_share_of_what_is_over() {
         end(&mut store, Some(2), 10, 7000);
     }
     assert!(store.is_to_forget());
-    assert_eq!(store.forget(7000).unwrap(), 246);
+    assert_eq!(store.forget(7000, |uid| uid).unwrap(), 246);
     assert!(!store.is_to_forget());
     for _ in 0..2 {
         end(&mut store, Some(2), 8 << 20, 7000);

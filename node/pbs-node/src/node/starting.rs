@@ -40,15 +40,15 @@ const OF_PROGRAM: Duration = Duration::from_millis(5);
 /// is planned anew if there is time for that.
 const FRESH: Duration = Duration::from_millis(200);
 
-/// Starts of a user that are under way at the same time: each has a gate with descriptors. Further
+/// Starts of a user and its subordinate users that are under way at the same time: each has a gate with descriptors. Further
 /// runs are forked when one of them has ended.
 const MOST_STARTS: usize = 4;
 
 /// Runs of a user whose programs are on their way to a gate, or stand there.
 #[derive(Debug)]
 pub(super) struct Starting {
-    /// The user whose runs they are; `None`: the user who runs the node.
-    uid: Option<u32>,
+    /// The user whose limits the runs count to; `None`: they are those of the user who runs the node.
+    account: Option<u32>,
     runs: Vec<StartingRun>,
     gate: Gate,
     /// File that reports whether the runs were released.
@@ -69,9 +69,11 @@ struct StartingRun {
 }
 
 impl Starting {
-    /// Whether programs of a user's runs can be forked now: not many starts are under way.
-    fn may_follow(starting: &[Self], uid: Option<u32>) -> bool {
-        uid.is_none() || starting.iter().filter(|one| one.uid == uid).count() < MOST_STARTS
+    /// Whether programs of runs that count to a user can be forked now: not many starts are under
+    /// way.
+    fn may_follow(starting: &[Self], account: Option<u32>) -> bool {
+        let own = starting.iter().filter(|one| one.account == account);
+        account.is_none() || own.count() < MOST_STARTS
     }
 
     /// Whether a run is among them.
@@ -205,7 +207,8 @@ impl<L: Listener> Node<L> {
         let mut runs = jobs.unstarted();
         runs.retain(|&run| {
             let uid = jobs.active(run).and_then(ActiveJob::uid);
-            !self.has_forked(run) && Starting::may_follow(&self.starting, uid)
+            let account = jobs.account(uid);
+            !self.has_forked(run) && Starting::may_follow(&self.starting, account)
         });
         runs
     }
@@ -250,7 +253,7 @@ impl<L: Listener> Node<L> {
     fn fork_runs(
         &mut self,
         uid: Option<u32>,
-        runs: &[pbs_planner::RunId],
+        of_user: &[pbs_planner::RunId],
         plan: &Plan,
         signals: &Signals,
     ) -> Result<bool, Error> {
@@ -258,14 +261,15 @@ impl<L: Listener> Node<L> {
         let commit = jobs.commit_file(plan, uid);
         let gate = Gate::new(Some(&commit)).map_err(Error::Programs)?;
         let begun = Instant::now();
-        let runs_of = Vec::with_capacity(runs.len());
-        let mut starting = Starting { uid, runs: runs_of, gate, commit, begun, until: None };
+        let runs = Vec::with_capacity(of_user.len());
+        let account = jobs.account(uid);
+        let mut starting = Starting { account, runs, gate, commit, begun, until: None };
         let mut failed = Vec::new();
-        for &run in runs {
+        for &run in of_user {
             let pids = self.prepare(run, plan).and_then(|programs| {
-                self.has_room(uid, programs.len())?;
+                self.has_room((uid, account), programs.len())?;
                 self.make_cgroup(run)?;
-                self.programs.fork((Some(run), uid), &programs, &starting.gate, signals)
+                self.programs.fork((Some(run), account), &programs, &starting.gate, signals)
             });
             match pids {
                 Ok(pids) => {
@@ -380,8 +384,12 @@ impl<L: Listener> Node<L> {
     }
 
     /// Whether so many programs of a user can be started now.
-    fn has_room(&mut self, uid: Option<u32>, programs: usize) -> Result<(), Error> {
-        if self.programs.has_stuck(uid) {
+    fn has_room(
+        &mut self,
+        (uid, account): (Option<u32>, Option<u32>),
+        programs: usize,
+    ) -> Result<(), Error> {
+        if self.programs.has_stuck(account) {
             return Err(Error::Stuck);
         }
         if programs > self.room().of(uid) {
@@ -548,8 +556,8 @@ mod tests {
         let pids = programs.fork((Some(run), Some(1000)), &prepared, &gate, signals).unwrap();
         let begun = Instant::now();
         let runs = vec![StartingRun { run, unready: pids.clone(), pids }];
-        let uid = Some(1000);
-        Starting { uid, runs, gate, commit, begun, until: begun.checked_add(TO_THE_GATE) }
+        let account = Some(1000);
+        Starting { account, runs, gate, commit, begun, until: begun.checked_add(TO_THE_GATE) }
     }
 
     /// A start whose program was stopped before it came to the gate.
