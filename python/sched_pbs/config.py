@@ -21,6 +21,8 @@ THRESHOLDS = (
     "tm2_node",
     "info",
     "t2_memory",
+    "t2_message",
+    "tm2_message",
 )
 # Policies of idle slots (3.2.3), in the order of their numbers.
 IDLE_POLICIES = (
@@ -146,6 +148,10 @@ class Config(Record):
     """State of the node that makes t1 smaller, of ``T1_STATES`` (3.1.2). Default ignored."""
     suspends_failed: bool | None = None
     """Whether a process that is too late waits for the next plan (3.3.9). Default false."""
+    t2_message_ns: int | None = None
+    """Lateness of a missed message without a signal (6.2.1). Default 20000000."""
+    tm2_message_ns: int | None = None
+    """Earliness of a message without a signal (6.2.1). Default 100000000."""
 
     @classmethod
     def from_json(cls, value: object, where: str = "") -> Self:

@@ -33,7 +33,7 @@ class Failure:
     kind: str
     """``late`` or ``early``."""
     cause: str
-    """``task``, ``process``, ``node``, ``preemptions``, ``memory`` or ``node_memory``."""
+    """``task``, ``process``, ``node``, ``preemptions``, ``memory``, ``node_memory`` or ``message``."""
     process: int
     """Number of the process that ran."""
     task: int

@@ -71,6 +71,7 @@
 #define PBS_NO_TASK		0xffffffffu
 #define PBS_NO_SLOT		0xffffffffffffffffull
 #define PBS_NO_DEADLINE		0xffffffffffffffffull
+#define PBS_NO_ARRIVAL		0xffffffffffffffffull
 
 /* Limits; PBS_IOC_INFO gives those of the running kernel. */
 #define PBS_MAX_SLOTS		(1u << 22)	/* per CPU */
@@ -89,6 +90,7 @@
  *     struct pbs_plan_process		nr_processes times, ids ascending
  *     struct pbs_plan_slot		nr_slots times, in order of execution
  *     struct pbs_plan_edge		nr_edges times, ascending by all four numbers
+ *     __u64 arrival_ns		nr_edges times, with PBS_PLAN_ARRIVALS
  *
  * with nothing between and nothing after.  CPU numbers ascend.  A CPU that
  * the plan does not name keeps the plan it has.  A process belongs to one CPU.
@@ -107,7 +109,7 @@ struct pbs_plan_header {
 	__u64 plan_id;			/* the planner's name for it, repeated in events */
 	__u32 nr_cpus;
 	__u32 config_bytes;		/* 0, or sizeof(struct pbs_config); see there */
-	__u64 flags;			/* must be 0 */
+	__u64 flags;			/* 0, or PBS_PLAN_ARRIVALS */
 	/*
 	 * The prediction failures that the plan deals with: those of all events
 	 * with a smaller seq.  See enum pbs_cause.  0: the plan is no answer; if
@@ -122,6 +124,10 @@ struct pbs_plan_header {
 	__u64 lease_ns;
 	__u64 memory_bytes;		/* that the plan may use on the node, 0: not said */
 };
+
+/* flags of struct pbs_plan_header */
+/* after the edges of each CPU follow their planned arrivals; not in versions 1 and 2 */
+#define PBS_PLAN_ARRIVALS	(1ull << 0)
 
 /*
  * The numbers of the policy.  A plan without them runs with the node's
@@ -213,6 +219,10 @@ struct pbs_config {
 	__u64 t1_state;
 	/* 1: a process that is too late does not run until the next plan (3.3.9) */
 	__u64 suspends_failed;
+	/* t2_message: a message that is missed may be late by this (6.2.1) */
+	__u64 t2_message_ns;	/* up to 2^48 */
+	/* tm2_message: a message may be early by this */
+	__u64 tm2_message_ns;	/* up to 2^48 */
 };
 
 /* Bits of pbs_config.thresholds */
@@ -224,9 +234,11 @@ struct pbs_config {
 #define PBS_T2_PREEMPTIONS	(1ull << 4)
 #define PBS_TM2_TASK		(1ull << 5)
 #define PBS_TM2_NODE		(1ull << 6)
-/* PBS_EV_INFO on the way to t2_process, t2_node, t2_memory */
+/* PBS_EV_INFO on the way to t2_process, t2_node, t2_memory, t2_message */
 #define PBS_INFO		(1ull << 7)
 #define PBS_T2_MEMORY		(1ull << 8)	/* PBS_CAUSE_MEMORY and PBS_CAUSE_NODE_MEMORY */
+#define PBS_T2_MESSAGE		(1ull << 9)
+#define PBS_TM2_MESSAGE		(1ull << 10)
 
 /*
  * Who gets an idle slot, and how much of it; who gets the slot of a process that
@@ -323,6 +335,11 @@ struct pbs_plan_slot {
  * What has ended under the plan before stays so.  Tasks that wait in a circle
  * are refused.  If a process ends before a task that is waited for, who waits is
  * told (PBS_EV_WAITS, PBS_WAIT_GONE) and waits on until another plan comes.
+ *
+ * With PBS_PLAN_ARRIVALS an edge may be a message: its arrival_ns is the time, from
+ * the moment at which the plan comes into force, at which after_task is planned to
+ * have ended and its message to have arrived.  PBS_NO_ARRIVAL: the edge is no
+ * message.  See PBS_CAUSE_MESSAGE.
  */
 struct pbs_plan_edge {
 	__u32 process;
@@ -399,6 +416,11 @@ enum pbs_grant {
  * brought it about, and on another when a process there grows, too.  A plan that
  * deals with it silences it, for as long as what that plan says is exceeded.
  *
+ * A message is late if process waits for it in its slot after arrival_ns, and early
+ * if it ends a wait before arrival_ns.  Its threshold is t2_message_ns, with stress, or
+ * tm2_message_ns.  value is its sender: after_process << 32 | after_task.  It is told
+ * once a plan; a plan that deals with it has another arrival_ns.
+ *
  * Of an early node the threshold is negative: read value as __s64.  And its
  * node_lateness_insns has the idle time in it that lessens earliness
  * (idle_is_lateness).
@@ -410,6 +432,7 @@ enum pbs_cause {
 	PBS_CAUSE_PREEMPTIONS	= 4,	/* preemptions */
 	PBS_CAUSE_MEMORY	= 5,	/* memory_bytes, of the process */
 	PBS_CAUSE_NODE_MEMORY	= 6,	/* memory_bytes, of all processes of the node */
+	PBS_CAUSE_MESSAGE	= 7,	/* retired_insns: by what the message is late, or early */
 };
 
 enum pbs_eject {

@@ -1124,7 +1124,7 @@ fn memory_bytes(job: &Job) -> Vec<u64> {
 
 /// Whether the event signals that a process is late, and not only the node while the process runs.
 fn is_own_lateness(event: &Event) -> bool {
-    let others = [Cause::Node, Cause::Memory, Cause::NodeMemory];
+    let others = [Cause::Node, Cause::Memory, Cause::NodeMemory, Cause::Message];
     event.kind == EventKind::Late as u16 && others.iter().all(|&of| event.reason != of as u16)
 }
 

@@ -297,7 +297,7 @@ thresholds = [
 ]
 " => "\
 plan.toml:3: there is no threshold t2_tasks; did you mean t2_task?
-plan.toml:4: there is no threshold everything; it can be t1, t2_task, t2_process, t2_node, t2_preemptions, tm2_task, tm2_node, info, t2_memory
+plan.toml:4: there is no threshold everything; it can be t1, t2_task, t2_process, t2_node, t2_preemptions, tm2_task, tm2_node, info, t2_memory, t2_message, tm2_message
 plan.toml:6: threshold t1 stands there twice; remove one";
 
     flag_is_no_number:

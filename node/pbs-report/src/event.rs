@@ -195,6 +195,7 @@ pub(crate) fn comparison(event: &Event, stages: Option<Stages>) -> String {
         }
         Some(Cause::Memory) => (memory("process", event), ">", Some("t2_memory")),
         Some(Cause::NodeMemory) => (memory("node", event), ">", Some("its limit")),
+        Some(Cause::Message) => return message(event, early),
         None => return format!("value {}", grouped(event.value)),
     };
     let limit = grouped(threshold(event));
@@ -232,6 +233,20 @@ fn retired(event: &Event) -> String {
 
 fn lateness(whose: &str, insns: i64) -> String {
     format!("{whose} lateness {}", grouped(insns))
+}
+
+/// Describes a message that is late or early, with its sender. Its value is no threshold.
+fn message(event: &Event, early: bool) -> String {
+    let sender = format!("{}/{}", event.value >> 32, event.value as u32);
+    let insns = grouped(event.retired_insns);
+    if early {
+        return format!("message of {sender} is early by {insns} > tm2_message");
+    }
+    let share = match event.level_percent {
+        100 => String::new(),
+        percent => format!("{percent} % of "),
+    };
+    format!("message of {sender} is late by {insns} > {share}t2_message")
 }
 
 fn memory(whose: &str, event: &Event) -> String {

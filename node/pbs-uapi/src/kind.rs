@@ -107,6 +107,7 @@ numbers! {
         Preemptions = 4, "preemptions";
         Memory = 5, "memory";
         NodeMemory = 6, "node_memory";
+        Message = 7, "message";
     }
 
     /// `enum pbs_eject`: why a thread left the class.

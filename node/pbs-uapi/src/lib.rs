@@ -42,6 +42,10 @@ pub const NO_TASK: u32 = u32::MAX;
 pub const NO_SLOT: u64 = u64::MAX;
 /// Deadline of a process that has none.
 pub const NO_DEADLINE: u64 = u64::MAX;
+/// `PBS_NO_ARRIVAL`: the edge is no message.
+pub const NO_ARRIVAL: u64 = u64::MAX;
+/// `PBS_PLAN_ARRIVALS`: flag of a plan whose edges have planned arrivals.
+pub const PLAN_ARRIVALS: u64 = 1 << 0;
 /// Slots in the plan of one CPU.
 pub const MAX_SLOTS: u32 = 1 << 22;
 /// Edges in the plan of one CPU.

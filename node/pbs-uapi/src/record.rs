@@ -89,6 +89,8 @@ records! {
         tm2_task_signaling_limit_ns: u64,
         t1_state: u64,
         suspends_failed: u64,
+        t2_message_ns: u64,
+        tm2_message_ns: u64,
     }
 
     /// `struct pbs_plan_cpu`

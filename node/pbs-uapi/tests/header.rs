@@ -52,6 +52,8 @@ fn expected() -> Expected {
             tm2_task_signaling_limit_ns
             t1_state
             suspends_failed
+            t2_message_ns
+            tm2_message_ns
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots nr_edges rate_insns_per_ms }
         "pbs_plan_process" PlanProcess {
@@ -94,6 +96,8 @@ fn expected() -> Expected {
         ("PBS_NO_TASK", pbs_uapi::NO_TASK.into()),
         ("PBS_NO_SLOT", pbs_uapi::NO_SLOT),
         ("PBS_NO_DEADLINE", pbs_uapi::NO_DEADLINE),
+        ("PBS_NO_ARRIVAL", pbs_uapi::NO_ARRIVAL),
+        ("PBS_PLAN_ARRIVALS", pbs_uapi::PLAN_ARRIVALS),
         ("PBS_MAX_SLOTS", pbs_uapi::MAX_SLOTS.into()),
         ("PBS_RING_VERSION", pbs_uapi::RING_VERSION.into()),
         ("PBS_MAX_EDGES", pbs_uapi::MAX_EDGES.into()),

@@ -27,11 +27,16 @@ pub enum Threshold {
     /// The memory of each process against its planned peak, and the memory of all processes
     /// together against the node's limit, with the information on the way to each.
     T2Memory = 1 << 8,
+    /// The lateness of a message for which a process waits in its slot, with the information on the
+    /// way to it.
+    T2Message = 1 << 9,
+    /// A message that ends the wait of a process much earlier than planned.
+    Tm2Message = 1 << 10,
 }
 
 impl Threshold {
     /// All thresholds.
-    pub const ALL: [Threshold; 9] = [
+    pub const ALL: [Threshold; 11] = [
         Threshold::T1,
         Threshold::T2Task,
         Threshold::T2Process,
@@ -41,6 +46,8 @@ impl Threshold {
         Threshold::Tm2Node,
         Threshold::Info,
         Threshold::T2Memory,
+        Threshold::T2Message,
+        Threshold::Tm2Message,
     ];
 
     /// The bits of all thresholds.
@@ -58,6 +65,8 @@ impl Threshold {
             Threshold::Tm2Node => "tm2_node",
             Threshold::Info => "info",
             Threshold::T2Memory => "t2_memory",
+            Threshold::T2Message => "t2_message",
+            Threshold::Tm2Message => "tm2_message",
         }
     }
 }

@@ -179,6 +179,14 @@ config! {
     /// until the next plan (3.3.9); 0: it continues, as the thesis decides.  Without effect where
     /// slots float.
     suspends_failed = 0,
+    /// t2_message: a message that a process misses in its slot is a prediction failure if it is
+    /// later than planned by more than this, and by what stress adds.  Up to 2^48.  The default is
+    /// that of T2_SPACER.
+    t2_message_ns = 20_000_000,
+    /// tm2_message: a message that ends the wait of a process is a prediction failure if it is
+    /// earlier than planned by more than this.  Up to 2^48.  The default is that of the lower bound
+    /// of tm2_node.
+    tm2_message_ns = 100_000_000,
 }
 
 impl Config {

@@ -156,8 +156,10 @@ impl<M: Memory> Node<M> {
         self.note_grant(self.slot_on_wire(), now_ns, sink);
         if self.policy.config.idle_is_lateness != 0 && granted.is_none() {
             let waits = self.slot.is_owned();
+            // Until the planned arrival of a message the plan waits for the clock.
+            let gap_ns = self.planned_gap_ns(self.slot.owner(), now_ns);
             self.processes
-                .wait_since(waits.then(|| self.windows.plan_ns(now_ns)));
+                .wait_since(waits.then(|| self.windows.plan_ns(now_ns).saturating_add(gap_ns)));
         }
     }
 
@@ -255,6 +257,7 @@ impl<M: Memory> Node<M> {
             let is_filled = self.grant.process().is_some();
             self.windows
                 .until_ns(now_ns, self.slot.next_plan_ns(is_filled))
+                .min(self.next_message_check_ns(now_ns))
         } else {
             // After the plan the windows continue as long as a process runs.
             self.windows.change_ns(now_ns)

@@ -147,6 +147,8 @@ pub enum Cause {
     Memory = 5,
     /// The memory of all processes of the node, against the plan's limit.
     NodeMemory = 6,
+    /// t2_message or tm2_message: the lateness of a message for which a process waits.
+    Message = 7,
 }
 
 /// One event: `struct pbs_event` without the fields that only the kernel has (sequence number, CPU,

@@ -47,6 +47,7 @@ mod lengths;
 mod level;
 mod memory;
 mod memory_signals;
+mod messages;
 mod next_check;
 mod node;
 mod node_signals;

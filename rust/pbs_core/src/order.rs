@@ -185,7 +185,7 @@ impl<M: Memory> Node<M> {
                 return;
             };
             budget = rest;
-            match self.take_first_waiting(predecessor) {
+            match self.take_first_waiting(predecessor, now_ns, sink) {
                 Some(p) => self.go_along_edges(p, &mut budget, now_ns, sink),
                 None => self.wait_lists.drop_due(),
             }
@@ -289,16 +289,24 @@ impl<M: Memory> Node<M> {
     }
 
     /// Takes the first process that waits for a predecessor, if it need not wait any longer.
-    fn take_first_waiting(&mut self, predecessor: u32) -> Option<u32> {
+    fn take_first_waiting(
+        &mut self,
+        predecessor: u32,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> Option<u32> {
         let first = self.wait_lists.first(predecessor);
         let ended = self.progress_of(predecessor);
-        let run = self.processes.get_mut(first)?;
         // A process waits at an edge of its own.
-        let edge = self.plan.edges.get(run.edge as usize)?;
-        let passes = ended.has(edge.task);
+        let edge = self.processes.get(first)?.edge;
+        let passes = ended.has(self.plan.edges.get(edge as usize)?.task);
         if !passes && !ended.is_last {
             return None;
         }
+        if passes {
+            self.end_wait_for_message(first, now_ns, sink);
+        }
+        let run = self.processes.get_mut(first)?;
         run.edge += u32::from(passes);
         run.waits_at = Predecessor::NONE;
         let next = run.next_waiting;
@@ -331,6 +339,7 @@ impl<M: Memory> Node<M> {
     pub(super) fn report_wait(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
         if let Some(edge) = self.edge_of(p).filter(|_| self.waits(p)) {
             self.report_wait_once(Wait::Task, p, &edge, now_ns, sink);
+            self.check_awaited_message(p, now_ns, sink);
         }
     }
 

@@ -146,6 +146,9 @@ pub struct Plan<M: Memory> {
     pub(super) sums_insns: M::Slice<u64>,
     /// Edges, by process, then by position.
     pub(super) edges: M::Slice<Edge>,
+    /// Planned arrivals of the edges, from the moment at which the plan comes into force;
+    /// [`format::NO_ARRIVAL`]: the edge is no message.  Empty if no edge of the plan is one.
+    pub(super) arrivals_ns: M::Slice<u64>,
     /// Predecessors, ascending by id.
     pub(super) predecessors: M::Slice<Predecessor>,
     /// Rate of the CPU that the plan declares; 0: the CPU's own.
@@ -177,6 +180,19 @@ impl<M: Memory> Plan<M> {
     /// The edges: by process, then by the position of the waiting task.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
+    }
+
+    /// Whether edges of the plan may be messages.
+    #[inline]
+    pub fn has_arrivals(&self) -> bool {
+        !self.arrivals_ns.is_empty()
+    }
+
+    /// Planned arrival of the message that an edge stands for, from the moment at which the plan
+    /// comes into force; `None`: the edge is no message.
+    pub fn arrival_ns(&self, edge: u32) -> Option<u64> {
+        let arrival_ns = self.arrivals_ns.get(edge as usize).copied();
+        arrival_ns.filter(|&arrival_ns| arrival_ns != format::NO_ARRIVAL)
     }
 
     /// The processes that tasks wait for, ascending by id.

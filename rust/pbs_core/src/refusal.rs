@@ -55,6 +55,8 @@ pub enum Part {
     Slot,
     /// `struct pbs_plan_edge`
     Edge,
+    /// The planned arrival of an edge.
+    Arrival,
 }
 
 impl fmt::Display for Part {
@@ -66,6 +68,7 @@ impl fmt::Display for Part {
             Part::Process => "process record",
             Part::Slot => "slot",
             Part::Edge => "edge",
+            Part::Arrival => "planned arrival",
         })
     }
 }

@@ -46,6 +46,9 @@ pub(super) struct Run {
     pub(super) suspended: bool,
     /// The wait that was reported: a [`Wait`](super::Wait), or 0.
     pub(super) reported_wait: u16,
+    /// Greatest level of t2_message that was reported of the message for which it waits, in
+    /// percent.
+    pub(super) reported_message: u16,
     /// Whether its memory has been sampled under this plan, since it has begun.
     pub(super) sampled: bool,
     /// Whether it was copied for the next plan, and has not changed since.
@@ -138,6 +141,7 @@ impl Run {
         held: false,
         suspended: false,
         reported_wait: 0,
+        reported_message: 0,
         sampled: false,
         copied: false,
         noted: false,
@@ -240,6 +244,7 @@ impl Run {
     pub(super) fn move_in_net(&mut self) {
         self.held = !self.done && self.position == self.gate;
         self.reported_wait = 0;
+        self.reported_message = 0;
     }
 
     /// `process_lateness`: Σ finished (retired − planned) + max(0, running
@@ -386,6 +391,7 @@ saved!([super] Run {
     held,
     suspended,
     reported_wait,
+    reported_message,
     sampled,
     copied,
     noted,

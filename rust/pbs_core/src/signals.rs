@@ -63,7 +63,7 @@ impl<M: Memory> Node<M> {
         )
     }
 
-    fn stress(&self, now_ns: u64) -> u64 {
+    pub(super) fn stress(&self, now_ns: u64) -> u64 {
         let age_ns = self.status.stress_age_ns(now_ns);
         self.policy.config.stress(age_ns)
     }
@@ -325,7 +325,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// The levels that are reported, ascending.
-    fn levels(&self) -> impl DoubleEndedIterator<Item = u32> {
+    pub(super) fn levels(&self) -> impl DoubleEndedIterator<Item = u32> {
         let info = self.policy.config.has(Threshold::Info);
         LEVELS
             .into_iter()
@@ -333,7 +333,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// The moment at which stress falls next.
-    fn next_tick_ns(&self, now_ns: u64) -> u64 {
+    pub(super) fn next_tick_ns(&self, now_ns: u64) -> u64 {
         let tick_ns = self.policy.config.nominal_tick_ns;
         match self.status.stress_age_ns(now_ns).checked_rem(tick_ns) {
             Some(phase_ns) => now_ns.saturating_add(tick_ns - phase_ns),

@@ -44,6 +44,7 @@ impl<M: Memory> Node<M> {
         event.value = value;
         self.report(event, sink);
         self.check_preemptions(owner, now_ns, sink);
+        self.check_awaited_message(owner, now_ns, sink);
         false
     }
 

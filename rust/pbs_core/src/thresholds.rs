@@ -49,6 +49,13 @@ impl Config {
         }
     }
 
+    /// t2_message: a message that is later than this is a prediction failure, if a process waits
+    /// for it in its slot.
+    pub fn t2_message_limit_ns(&self, stress: u64) -> u64 {
+        let stress_ns = stress.saturating_mul(self.stress_gain_ns);
+        self.t2_message_ns.saturating_add(stress_ns)
+    }
+
     /// t2_memory: a process that uses more memory than this is a prediction failure, if
     /// `planned_bytes` was its planned peak.  Computed like t2_task.
     pub fn t2_memory_bytes(&self, planned_bytes: u64) -> u64 {

@@ -22,7 +22,7 @@ pub(super) struct Audit {
 
 fn subject(cause: Cause, process: u32, task: u32) -> Subject {
     match cause {
-        Cause::Task | Cause::Preemptions => (cause as u16, process, task),
+        Cause::Task | Cause::Preemptions | Cause::Message => (cause as u16, process, task),
         Cause::Process | Cause::Memory => (cause as u16, process, 0),
         Cause::Node | Cause::NodeMemory => (cause as u16, 0, 0),
     }
@@ -101,6 +101,7 @@ impl Audit {
             2 => (Cause::Process, Threshold::T2Process),
             3 => (Cause::Node, Threshold::T2Node),
             4 => (Cause::Preemptions, Threshold::T2Preemptions),
+            7 => (Cause::Message, Threshold::T2Message),
             reason => panic!("cause {reason}"),
         };
         assert!(config.has(threshold));
@@ -116,6 +117,17 @@ impl Audit {
             Cause::Process => assert!(exceeds(event.lateness_insns, event.value, percent)),
             Cause::Node => assert!(exceeds(event.node_lateness_insns, event.value, percent)),
             Cause::Memory | Cause::NodeMemory => unreachable!("no plan of these tests has memory"),
+            Cause::Message => {
+                // One instruction a nanosecond.
+                let limit_ns = config.t2_message_limit_ns(event.stress.into());
+                assert!(event.retired_insns > limit_ns * u64::from(percent) / 100);
+                let sender = ((event.value >> 32) as u32, event.value as u32);
+                let waits = node.plan().find(event.process);
+                assert_ne!((event.process, event.task), sender);
+                assert!(waits.is_some());
+                // Another message of the task begins a new account.
+                return;
+            }
             Cause::Preemptions => {
                 assert_eq!(Some(event.value), config.t2_preemptions());
                 assert!(u64::from(event.preemptions) >= event.value);
@@ -129,6 +141,10 @@ impl Audit {
     fn read_early(&mut self, event: &Event) {
         if event.reason == Cause::Task as u16 {
             assert!(event.retired_insns < event.value);
+            return;
+        }
+        if event.reason == Cause::Message as u16 {
+            assert_eq!(event.stress, 0);
             return;
         }
         assert_eq!(event.reason, Cause::Node as u16);

@@ -154,6 +154,7 @@ pub(super) fn plan(part: &Part) -> Plan<StdMemory> {
     }
     cpu.edges.sort_unstable();
     cpu.edges.dedup();
+    cpu.arrivals_ns = text::arrivals_ns(cpu.edges.len(), part.deadlines_ns[0]);
     let tasks = (0..ELSEWHERE * TASKS_ELSEWHERE).map(|n| (FIRST_ELSEWHERE + n % ELSEWHERE, 1));
     let other = Cpu::numbered(1, &tasks.collect::<Vec<_>>());
     text::read(&text::write(1, None, &[cpu, other]))

@@ -81,6 +81,8 @@ fn constants_are_those_of_the_header() {
     assert_eq!(define("PBS_NO_TASK"), wire::NO_TASK.into());
     assert_eq!(define("PBS_NO_SLOT"), wire::NO_SLOT);
     assert_eq!(define("PBS_NO_DEADLINE"), wire::NO_DEADLINE);
+    assert_eq!(define("PBS_NO_ARRIVAL"), wire::NO_ARRIVAL);
+    assert_eq!(define("PBS_PLAN_ARRIVALS"), wire::PLAN_ARRIVALS);
     assert_eq!(define("PBS_MAX_SLOTS"), wire::MAX_SLOTS);
     assert_eq!(define("PBS_MAX_EDGES"), wire::MAX_EDGES);
     assert_eq!(define("PBS_MAX_PROCESSES"), wire::MAX_PROCESSES.into());
@@ -112,6 +114,7 @@ fn event_kinds_are_those_of_the_header() {
         ("preemptions", Cause::Preemptions),
         ("memory", Cause::Memory),
         ("node_memory", Cause::NodeMemory),
+        ("message", Cause::Message),
     ];
     let ours = ours.map(|(name, cause)| (name.to_string(), cause as u16));
     assert_eq!(constants("PBS_CAUSE_"), BTreeMap::from(ours));
@@ -160,6 +163,7 @@ fn records_have_the_fields_of_the_header() {
             total_bytes: 12,
             nr_cpus: 13,
             with_config: true,
+            with_arrivals: true,
             dealt_seq: 14,
             lease_ns: 15,
             memory_bytes: 16,
@@ -173,6 +177,7 @@ fn records_have_the_fields_of_the_header() {
             ("plan_id", 11),
             ("nr_cpus", 13),
             ("config_bytes", wire::CONFIG_BYTES as u64),
+            ("flags", wire::PLAN_ARRIVALS),
             ("dealt_seq", 14),
             ("lease_ns", 15),
             ("memory_bytes", 16),

@@ -32,6 +32,7 @@ mod kernel_time;
 mod lease;
 mod levels;
 mod memory;
+mod messages;
 mod numbers;
 mod order;
 mod pieces;

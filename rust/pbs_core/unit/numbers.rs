@@ -168,7 +168,7 @@ fn configuration_is_checked_number_by_number() {
         (17, 0, 1_000_000),
         (18, 0, 1 << 40),
         (19, 100_000, 1_000_000_000),
-        (20, 0, 511),
+        (20, 0, 2047),
         (21, 0, IdlePolicy::ALL.len() as u64 - 1),
         (22, 0, 1),
         (23, 0, 1),
@@ -185,6 +185,8 @@ fn configuration_is_checked_number_by_number() {
         (38, 0, 1 << 49),
         (39, 0, 2),
         (40, 0, 1),
+        (41, 0, 1 << 48),
+        (42, 0, 1 << 48),
     ];
     for (index, least, most) in bounds {
         let with = |value| {
@@ -227,9 +229,11 @@ fn thresholds_and_policies_have_their_bits_and_names() {
         (64, "tm2_node"),
         (128, "info"),
         (256, "t2_memory"),
+        (512, "t2_message"),
+        (1024, "tm2_message"),
     ];
     assert_eq!(thresholds, expected);
-    assert_eq!(Threshold::ALL_BITS, 511);
+    assert_eq!(Threshold::ALL_BITS, 2047);
     for threshold in Threshold::ALL {
         let alone = Config {
             thresholds: threshold as u64,

@@ -311,6 +311,7 @@ fn plan_that_follows_knows_what_has_ended() {
             slots: slots.to_vec(),
             edges: edges.to_vec(),
             deadlines: vec![],
+            arrivals_ns: vec![],
         })
     };
     scene.swap_with(CONFIG, with(&[(2, 0, 1, 0), (2, 1, 1, 1)]), 0);

@@ -102,6 +102,8 @@ fn failure_config() -> impl Strategy<Value = Config> {
                 reschedule_time_ns: process.2,
                 t2_min_process_ns: process.3,
                 tm2_node_lower_bound_ns: node.3,
+                t2_message_ns: node.3,
+                tm2_message_ns: process.3 / 8,
                 t2_node_lateness_cap_permille: node.0,
                 tm2_node_earliness_cap_permille: node.1,
                 max_preemptions: node.2,
@@ -129,6 +131,10 @@ fn plan(
     let mut cpu = Cpu::numbered(0, slots);
     cpu.deadlines = (0..).zip(deadlines_ns.iter().copied()).collect();
     cpu.edges = text::edges(slots, edges);
+    cpu.arrivals_ns = text::arrivals_ns(
+        cpu.edges.len(),
+        deadlines_ns.iter().fold(0, |sum, &ns| ns.wrapping_add(sum)),
+    );
     for (id, buffer_insns) in &mut cpu.processes {
         let own = slots.iter().filter(|slot| slot.0 == *id);
         let planned_insns: u64 = own.map(|slot| slot.1).sum();
@@ -235,7 +241,12 @@ fn without(events: &[Event], off: Threshold) -> Vec<Event> {
         Threshold::Tm2Task => event.kind == early && event.reason == Cause::Task as u16,
         Threshold::Tm2Node => event.kind == early && event.reason == Cause::Node as u16,
         Threshold::Info => event.kind == EventKind::Info,
-        Threshold::T2Memory => event.reason >= Cause::Memory as u16,
+        Threshold::T2Memory => {
+            let causes = [Cause::Memory as u16, Cause::NodeMemory as u16];
+            causes.contains(&event.reason)
+        }
+        Threshold::T2Message => event.kind != early && event.reason == Cause::Message as u16,
+        Threshold::Tm2Message => event.kind == early && event.reason == Cause::Message as u16,
     };
     let signals = events.iter().copied().filter(is_signal);
     signals.filter(|event| !gone(event)).collect()
@@ -509,6 +520,8 @@ proptest! {
             t2_task_signaling_limit_ns: case.config.t2_task_signaling_limit_ns / scale + 1,
             reschedule_time_ns: case.config.reschedule_time_ns / scale,
             t2_min_process_ns: case.config.t2_min_process_ns / scale / scale,
+            t2_message_ns: case.config.t2_message_ns / scale,
+            tm2_message_ns: case.config.tm2_message_ns / scale,
             tm2_node_lower_bound_ns: case.config.tm2_node_lower_bound_ns / scale / scale,
             stress_gain_ns: case.config.stress_gain_ns / scale / scale,
             idle_piece_ns: case.config.idle_piece_ns / 1000 / scale,

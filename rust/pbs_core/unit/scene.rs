@@ -56,6 +56,7 @@ fn line(event: &Event) -> String {
         4 => "preemptions",
         5 => "memory",
         6 => "node_memory",
+        7 => "message",
         reason => panic!("cause {reason}"),
     };
     format!("{kind} {cause}: {process}.{task} at {retired_insns}")

@@ -488,6 +488,8 @@ fn each_threshold_can_be_switched_off_alone() {
             Threshold::Info => &[told(EventKind::Info, 2), told(EventKind::Info, 3)],
             // See the tests of memory.
             Threshold::T2Memory => &[],
+            // See the tests of messages.
+            Threshold::T2Message | Threshold::Tm2Message => &[],
         };
         let mut rest = all.clone();
         rest.retain(|of| !gone.contains(of));

@@ -34,6 +34,7 @@ pub(super) fn tasks(slots: &[(u32, u32, u64)]) -> Plan<StdMemory> {
         slots: slots.collect(),
         edges: vec![],
         deadlines: vec![],
+        arrivals_ns: vec![],
     })
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::vec::Vec;
 
 use crate::wire::encode;
-use crate::wire::{Message, IDLE, NO_DEADLINE, NO_TASK};
+use crate::wire::{Message, IDLE, NO_ARRIVAL, NO_DEADLINE, NO_TASK};
 use crate::{join, Config, Plan, Refusal, StdMemory};
 
 /// One CPU of a plan: its processes (id, buffer) and its slots (length,
@@ -20,6 +20,8 @@ pub(super) struct Cpu {
     pub(super) edges: Vec<(u32, u32, u32, u32)>,
     /// Deadlines of some of the processes (id, nanoseconds).
     pub(super) deadlines: Vec<(u32, u64)>,
+    /// Planned arrivals of the edges, of all or of none.
+    pub(super) arrivals_ns: Vec<u64>,
 }
 
 impl Cpu {
@@ -43,6 +45,7 @@ impl Cpu {
             slots: numbered,
             edges: Vec::new(),
             deadlines: Vec::new(),
+            arrivals_ns: Vec::new(),
         }
     }
 }
@@ -65,8 +68,23 @@ pub(super) fn edges(slots: &[(u32, u64)], pairs: &[(usize, usize)]) -> Vec<(u32,
     edges
 }
 
+/// Planned arrivals of `count` edges, derived from `dice`: none at all, or of most of them.
+pub(super) fn arrivals_ns(count: usize, dice: u64) -> Vec<u64> {
+    if dice.is_multiple_of(3) {
+        return Vec::new();
+    }
+    let edges = 0..count as u64;
+    let arrivals_ns = edges.map(|edge| match (edge + dice) % 4 {
+        0 => NO_ARRIVAL,
+        1 => 0,
+        kind => (edge * 7 + dice) % 50 * 100 * kind,
+    });
+    arrivals_ns.collect()
+}
+
 pub(super) fn write(plan_id: u64, config: Option<&Config>, cpus: &[Cpu]) -> Vec<u8> {
     let count = |count: fn(&Cpu) -> usize| cpus.iter().map(|cpu| count(cpu) as u64).sum();
+    let with_arrivals = cpus.iter().any(|cpu| !cpu.arrivals_ns.is_empty());
     let header = encode::Header {
         plan_id,
         total_bytes: encode::total_bytes(
@@ -75,9 +93,14 @@ pub(super) fn write(plan_id: u64, config: Option<&Config>, cpus: &[Cpu]) -> Vec<
             count(|cpu| cpu.processes.len()),
             count(|cpu| cpu.slots.len()),
             count(|cpu| cpu.edges.len()),
-        ),
+        ) + if with_arrivals {
+            encode::arrivals_bytes(count(|cpu| cpu.edges.len()))
+        } else {
+            0
+        },
         nr_cpus: cpus.len() as u32,
         with_config: config.is_some(),
+        with_arrivals,
         ..encode::Header::default()
     };
     let mut bytes = Vec::new();
@@ -109,6 +132,12 @@ pub(super) fn write(plan_id: u64, config: Option<&Config>, cpus: &[Cpu]) -> Vec<
         }
         for &(process, task, after_process, after_task) in &cpu.edges {
             bytes.extend(encode::edge(process, task, after_process, after_task));
+        }
+        if with_arrivals {
+            for edge in 0..cpu.edges.len() {
+                let arrival_ns = cpu.arrivals_ns.get(edge).copied();
+                bytes.extend(arrival_ns.unwrap_or(NO_ARRIVAL).to_ne_bytes());
+            }
         }
     }
     bytes

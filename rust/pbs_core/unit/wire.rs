@@ -38,6 +38,7 @@ fn two_cpus() -> Vec<Cpu> {
             ],
             edges: Vec::new(),
             deadlines: Vec::new(),
+            arrivals_ns: Vec::new(),
         },
         Cpu {
             cpu: 3,
@@ -45,6 +46,7 @@ fn two_cpus() -> Vec<Cpu> {
             slots: vec![(1, 2, NO_TASK - 1)],
             edges: Vec::new(),
             deadlines: Vec::new(),
+            arrivals_ns: Vec::new(),
         },
     ]
 }
@@ -71,6 +73,7 @@ fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
         total_bytes: bytes.len() as u64,
         nr_cpus: message.nr_cpus(),
         with_config: message.config(RATE).is_some(),
+        with_arrivals: read(bytes)?.iter().any(|(_, plan)| plan.has_arrivals()),
         dealt_seq: message.dealt_seq(),
         lease_ns: message.lease_ns(),
         memory_bytes: message.memory_bytes(),
@@ -106,6 +109,10 @@ fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
         }));
         let edges = 0..plan.edges().len() as u32;
         written.extend(edges.flat_map(|edge| plan.edge_record(edge)));
+        if plan.has_arrivals() {
+            let edges = 0..plan.edges().len() as u32;
+            written.extend(edges.flat_map(|edge| plan.arrival_record(edge)));
+        }
     }
     Ok(written)
 }

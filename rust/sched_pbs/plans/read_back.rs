@@ -23,6 +23,7 @@ pub(crate) fn read_back(number: u32) -> Result<(KVVec<u8>, u32)> {
                 total_bytes: plan.encoded_bytes(),
                 nr_cpus: 1,
                 with_config: true,
+                with_arrivals: plan.has_arrivals(),
                 lease_ns: state.lease.map_or(0, |lease| lease.length_ns()),
                 memory_bytes: plan.memory_bytes(),
                 ..wire::encode::Header::default()
@@ -80,6 +81,26 @@ pub(crate) fn read_back(number: u32) -> Result<(KVVec<u8>, u32)> {
             .flatten()
             .ok_or(ENOENT)?;
         out.extend_from_slice(piece.get(..used).unwrap_or_default(), CHARGED)?;
+    }
+    if header.with_arrivals {
+        for first in (0..record.nr_edges as u32).step_by(SLOTS_A_LOCK) {
+            give_way()?;
+            let used = cpu
+                .lock_for_change(|_, _, state| {
+                    let plan = state.node.as_ref()?.plan();
+                    let edges = first..plan.edges().len() as u32;
+                    let mut used = 0;
+                    let places = piece.chunks_exact_mut(wire::ARRIVAL_BYTES);
+                    for (edge, place) in edges.zip(places.take(SLOTS_A_LOCK)) {
+                        place.copy_from_slice(&plan.arrival_record(edge));
+                        used += wire::ARRIVAL_BYTES;
+                    }
+                    Some(used)
+                })
+                .flatten()
+                .ok_or(ENOENT)?;
+            out.extend_from_slice(piece.get(..used).unwrap_or_default(), CHARGED)?;
+        }
     }
     Ok((out, generation))
 }

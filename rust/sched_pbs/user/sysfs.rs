@@ -393,6 +393,8 @@ config_attributes! {
     38 "tm2_task_signaling_limit_ns",
     39 "t1_state",
     40 "suspends_failed",
+    41 "t2_message_ns",
+    42 "tm2_message_ns",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

@@ -246,6 +246,7 @@ impl Plan {
             ),
             nr_cpus: self.cpus.len() as u32,
             with_config: self.config.is_some(),
+            with_arrivals: false,
             dealt_seq: self.dealt_seq,
             lease_ns: self.lease_ns,
             memory_bytes: self.memory_bytes,

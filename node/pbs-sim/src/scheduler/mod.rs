@@ -87,6 +87,7 @@ impl Failure {
             Cause::Preemptions,
             Cause::Memory,
             Cause::NodeMemory,
+            Cause::Message,
         ];
         Some(Self {
             seq: event.seq,

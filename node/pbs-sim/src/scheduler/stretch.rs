@@ -53,8 +53,13 @@ impl JobScheduler for Stretch {
                 EventKind::Early => self.early_permille,
                 _ => self.late_permille,
             };
+            // A message is late or early because of its sender.
+            let deviates = match failure.cause {
+                Cause::Message => (failure.threshold as u64 >> 32) as u32,
+                _ => failure.process,
+            };
             for (process, factor) in plan.processes.iter().zip(&mut factors) {
-                if failure.cause == Cause::Node || process.id == failure.process {
+                if failure.cause == Cause::Node || process.id == deviates {
                     *factor = permille;
                 }
             }

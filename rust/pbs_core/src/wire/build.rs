@@ -9,7 +9,9 @@ use super::super::memory::{pause, sort, Memory};
 use super::super::plan::{Edge, Plan, Predecessor, Process, Slot, SUM_EVERY};
 use super::super::refusal::{Fault, Refusal};
 use super::encode;
-use super::format::{EDGE_BYTES, IDLE, MAX_PLAN_INSNS, MAX_SLOT_INSNS, NO_TASK};
+use super::format::{
+    ARRIVAL_BYTES, EDGE_BYTES, IDLE, MAX_PLAN_INSNS, MAX_SLOT_INSNS, NO_ARRIVAL, NO_TASK,
+};
 use super::message::Section;
 
 impl<M: Memory> Plan<M> {
@@ -58,6 +60,7 @@ impl<M: Memory> Plan<M> {
             order,
             sums_insns,
             edges: M::alloc(0, Edge::NONE)?,
+            arrivals_ns: M::alloc(0, NO_ARRIVAL)?,
             predecessors: M::alloc(0, NO_PREDECESSOR)?,
             rate_insns_per_ms: section.rate_insns_per_ms(),
             memory_bytes: section.memory_bytes()?,
@@ -129,6 +132,14 @@ impl<M: Memory> Plan<M> {
         let rest = self.processes.iter_mut().skip(process as usize + 1);
         rest.for_each(|process| process.first_edge = nr_edges);
         self.edges = edges;
+        if section.has_arrivals() {
+            let mut arrivals_ns = M::alloc(nr_edges as usize, NO_ARRIVAL)?;
+            for (arrival_ns, edge) in arrivals_ns.iter_mut().zip(0..) {
+                pause::<M>(edge)?;
+                *arrival_ns = section.arrival_ns(edge)?;
+            }
+            self.arrivals_ns = arrivals_ns;
+        }
         Ok(())
     }
 
@@ -137,6 +148,7 @@ impl<M: Memory> Plan<M> {
         let processes = self.processes.len() as u64;
         let (slots, edges) = (self.slots.len() as u64, self.edges.len() as u64);
         encode::total_bytes(true, 1, processes, slots, edges)
+            + encode::arrivals_bytes(self.arrivals_ns.len() as u64)
     }
 
     /// Writes the plan as a plan of one CPU with its configuration, piece by
@@ -153,6 +165,7 @@ impl<M: Memory> Plan<M> {
             total_bytes: self.encoded_bytes(),
             nr_cpus: 1,
             with_config: true,
+            with_arrivals: self.has_arrivals(),
             ..encode::Header::default()
         };
         sink(&header.bytes())?;
@@ -169,6 +182,9 @@ impl<M: Memory> Plan<M> {
         }
         for edge in 0..self.edges.len() as u32 {
             sink(&self.edge_record(edge))?;
+        }
+        for edge in 0..self.arrivals_ns.len() as u32 {
+            sink(&self.arrival_record(edge))?;
         }
         Ok(())
     }
@@ -193,6 +209,12 @@ impl<M: Memory> Plan<M> {
         let task = self.task(process, edge.position).unwrap_or(NO_TASK);
         let after = self.predecessors.get(edge.predecessor as usize);
         encode::edge(id, task, after.map_or(IDLE, |after| after.id), edge.task)
+    }
+
+    /// The record of the planned arrival of the edge with that number.
+    pub fn arrival_record(&self, edge: u32) -> [u8; ARRIVAL_BYTES] {
+        let arrival_ns = self.arrivals_ns.get(edge as usize).copied();
+        arrival_ns.unwrap_or(NO_ARRIVAL).to_ne_bytes()
     }
 }
 

@@ -4,8 +4,8 @@
 
 use super::super::config::Config;
 use super::format::{
-    CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, MAGIC, NO_DEADLINE, NO_TASK,
-    PROCESS_BYTES, SLOT_BYTES, VERSION,
+    ARRIVAL_BYTES, CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, MAGIC, NO_DEADLINE,
+    NO_TASK, PLAN_ARRIVALS, PROCESS_BYTES, SLOT_BYTES, VERSION,
 };
 
 fn put<const N: usize>(record: &mut [u8], at: usize, field: [u8; N]) {
@@ -15,7 +15,7 @@ fn put<const N: usize>(record: &mut [u8], at: usize, field: [u8; N]) {
 }
 
 /// The size of a plan with a configuration or without, of as many CPUs,
-/// processes, slots and edges.
+/// processes, slots and edges.  Planned arrivals come on top: [`arrivals_bytes`].
 pub const fn total_bytes(
     with_config: bool,
     nr_cpus: u64,
@@ -31,6 +31,11 @@ pub const fn total_bytes(
         + nr_edges * EDGE_BYTES as u64
 }
 
+/// The size of the planned arrivals of so many edges.
+pub const fn arrivals_bytes(nr_edges: u64) -> u64 {
+    nr_edges * ARRIVAL_BYTES as u64
+}
+
 /// `struct pbs_plan_header`
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Header {
@@ -42,6 +47,8 @@ pub struct Header {
     pub nr_cpus: u32,
     /// Whether a configuration follows.
     pub with_config: bool,
+    /// Whether the edges have planned arrivals.
+    pub with_arrivals: bool,
     /// See [`Message::dealt_seq`](super::Message::dealt_seq).
     pub dealt_seq: u64,
     /// See [`Message::lease_ns`](super::Message::lease_ns).
@@ -66,6 +73,9 @@ impl Header {
         put(&mut record, 16, self.plan_id.to_ne_bytes());
         put(&mut record, 24, self.nr_cpus.to_ne_bytes());
         put(&mut record, 28, config_bytes.to_ne_bytes());
+        if self.with_arrivals {
+            put(&mut record, 32, PLAN_ARRIVALS.to_ne_bytes());
+        }
         put(&mut record, 40, self.dealt_seq.to_ne_bytes());
         put(&mut record, 48, self.lease_ns.to_ne_bytes());
         put(&mut record, 56, self.memory_bytes.to_ne_bytes());

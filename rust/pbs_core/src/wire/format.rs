@@ -54,3 +54,9 @@ pub const PROCESS_BYTES_2: usize = 32;
 pub const SLOT_BYTES: usize = 16;
 /// Size of `struct pbs_plan_edge`.
 pub const EDGE_BYTES: usize = 16;
+/// Size of the planned arrival of an edge.
+pub const ARRIVAL_BYTES: usize = 8;
+/// `PBS_NO_ARRIVAL`: the edge is no message.
+pub const NO_ARRIVAL: u64 = u64::MAX;
+/// `PBS_PLAN_ARRIVALS`: flag of a plan whose edges have planned arrivals.
+pub const PLAN_ARRIVALS: u64 = 1 << 0;

@@ -8,9 +8,9 @@ use super::super::memory::{sort, Memory, PAUSE_EVERY};
 use super::super::rate::Rate;
 use super::super::refusal::{Fault, Part, Refusal};
 use super::format::{
-    CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, LEASE_NS, LEAST_CONFIG_BYTES, MAGIC,
-    MAX_BUFFER_INSNS, MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, NO_DEADLINE, PROCESS_BYTES,
-    PROCESS_BYTES_2, SLOT_BYTES, VERSION, VERSION_1, VERSION_2,
+    ARRIVAL_BYTES, CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, LEASE_NS,
+    LEAST_CONFIG_BYTES, MAGIC, MAX_BUFFER_INSNS, MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, NO_DEADLINE,
+    PLAN_ARRIVALS, PROCESS_BYTES, PROCESS_BYTES_2, SLOT_BYTES, VERSION, VERSION_1, VERSION_2,
 };
 use super::read::Record;
 use super::version_1;
@@ -81,7 +81,8 @@ impl<'a> Message<'a> {
             return Err(Fault::NoCpus.at(24));
         }
         let config_bytes = header.u32(28);
-        header.no_flags(header.u64(32), 32)?;
+        let known = if version == VERSION { PLAN_ARRIVALS } else { 0 };
+        header.no_flags(header.u64(32) & !known, 32)?;
         let lease_ns = header.u64(48);
         if lease_ns != 0 && !LEASE_NS.contains(&lease_ns) {
             return Err(Fault::Lease { found: lease_ns }.at(48));
@@ -299,6 +300,8 @@ pub struct Section<'a> {
     nr_processes: u32,
     nr_slots: u32,
     nr_edges: u32,
+    /// Whether the edges have planned arrivals.
+    has_arrivals: bool,
     rate_insns_per_ms: u64,
 }
 
@@ -340,10 +343,12 @@ impl<'a> Section<'a> {
             };
             return Err(fault.at(offset + 24));
         }
+        let flags = Record::new(bytes, 0, HEADER_BYTES, Part::Header)?.u64(32);
         let section = Section {
             bytes,
             version,
             offset,
+            has_arrivals: flags & PLAN_ARRIVALS != 0,
             cpu,
             nr_processes,
             nr_slots: nr_slots as u32,
@@ -369,6 +374,14 @@ impl<'a> Section<'a> {
             EDGE_BYTES * nr_edges as usize,
             Part::Edge,
         )?;
+        if section.has_arrivals {
+            Record::new(
+                bytes,
+                section.arrival_offset(0),
+                ARRIVAL_BYTES * nr_edges as usize,
+                Part::Arrival,
+            )?;
+        }
         Ok(section)
     }
 
@@ -501,8 +514,13 @@ impl<'a> Section<'a> {
         self.slot_offset(self.nr_slots) + EDGE_BYTES * edge as usize
     }
 
+    fn arrival_offset(&self, edge: u32) -> usize {
+        self.edge_offset(self.nr_edges) + ARRIVAL_BYTES * edge as usize
+    }
+
     fn end(&self) -> usize {
-        self.edge_offset(self.nr_edges)
+        let arrivals = if self.has_arrivals { self.nr_edges } else { 0 };
+        self.arrival_offset(arrivals)
     }
 
     pub(super) fn process(&self, index: u32) -> Result<Record<'a>, Refusal> {
@@ -522,5 +540,16 @@ impl<'a> Section<'a> {
     pub(super) fn edge(&self, edge: u32) -> Result<Record<'a>, Refusal> {
         let offset = self.edge_offset(edge);
         Record::new(self.bytes, offset, EDGE_BYTES, Part::Edge)
+    }
+
+    /// Whether the edges have planned arrivals.
+    pub(super) fn has_arrivals(&self) -> bool {
+        self.has_arrivals
+    }
+
+    /// The planned arrival of an edge of a section whose edges have them.
+    pub(super) fn arrival_ns(&self, edge: u32) -> Result<u64, Refusal> {
+        let offset = self.arrival_offset(edge);
+        Ok(Record::new(self.bytes, offset, ARRIVAL_BYTES, Part::Arrival)?.u64(0))
     }
 }

@@ -39,7 +39,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("stress_reset", 50, 0, 1_000_000, 60),
     ("stress_gain_ns", 4_000_000, 0, 1 << 40, 5_000_000),
     ("nominal_tick_ns", 4_000_000, 100_000, 1_000_000_000, 1_000_000),
-    ("thresholds", 511, 0, 511, 170),
+    ("thresholds", 2047, 0, 2047, 170),
     ("idle_policy", 0, 0, IdlePolicy::ALL.len() as u64 - 1, 1),
     ("idle_is_lateness", 0, 0, 1, 1),
     ("t1_spares_last_slot", 1, 0, 1, 0),
@@ -60,6 +60,8 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("tm2_task_signaling_limit_ns", 0, 0, 1 << 49, 3_000_000),
     ("t1_state", 0, 0, 2, 1),
     ("suspends_failed", 0, 0, 1, 1),
+    ("t2_message_ns", 20_000_000, 0, 1 << 48, 5_000_000),
+    ("tm2_message_ns", 100_000_000, 0, 1 << 48, 6_000_000),
 ];
 
 /// Numbers whose value bounds that of another.
