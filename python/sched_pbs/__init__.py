@@ -12,7 +12,7 @@ from .generate import generate
 from .job import Edge, Graph, GraphTask, Job, JobProcess, JobTask, Variant
 from .machine import Core, Device, Link, Machine, Node, Resource, Sharing
 from .own import OwnProcess, Place
-from .plan import Command, Cpu, Idle, Plan, Process, Task
+from .plan import Command, Cpu, Idle, Message, Plan, Process, Task
 from .planner import Failure, Planner, Progress, Question
 from .record import FileError, Record
 from .simulation import Options, ProcessResult, Simulation, Simulator, simulate
@@ -38,6 +38,7 @@ __all__ = [
     "JobTask",
     "Link",
     "Machine",
+    "Message",
     "Node",
     "Options",
     "OwnProcess",

@@ -30,6 +30,18 @@ class Command(Record):
 
 
 @dataclasses.dataclass
+class Message(Record):
+    """Message that a task waits for, with its planned arrival."""
+
+    KEYS: ClassVar[dict[str, str]] = {"arrival_ns": "arrival"}
+
+    task: str | int
+    """Task that sends it, as in ``after``."""
+    arrival_ns: int
+    """Planned arrival, counted from the moment at which the plan comes into force."""
+
+
+@dataclasses.dataclass
 class Task(Record):
     """Stretch of a process with a planned number of instructions."""
 
@@ -45,7 +57,7 @@ class Task(Record):
     """Real length, which only simulations use; None: the planned one."""
     wait_insns: int | None = None
     """Time for which the process is blocked before, as instructions (3.3.8); simulations only."""
-    after: list[str | int] = dataclasses.field(default_factory=list)
+    after: list[str | int | Message] = dataclasses.field(default_factory=list)
     """Tasks of other processes that must have ended before: ``"sort"``, ``"stages/sieve"``."""
 
 

@@ -7,7 +7,8 @@ use pbs_text::{append, append_line, quoted, underscored, write_list};
 
 use crate::names::Names;
 use crate::{
-    config_is_flag, config_word, Command, Config, Plan, Process, Slot, Start, Task, Threshold,
+    config_is_flag, config_word, After, Command, Config, Plan, Process, Slot, Start, Task,
+    Threshold,
 };
 
 /// The plan as `from_toml` reads it.
@@ -129,6 +130,15 @@ fn time(ns: u64) -> String {
     format!("{} {unit}", underscored(ns / unit_ns))
 }
 
+/// The task that another one waits for, with the planned arrival of its message.
+fn awaited(after: &After, names: &Names<'_>) -> String {
+    let task = quoted(&names.text(after));
+    match after.arrival_ns {
+        Some(arrival_ns) => format!("{{ task = {task}, arrival = {} }}", quoted(&time(arrival_ns))),
+        None => task,
+    }
+}
+
 fn task_table(task: &Task, consecutive: bool, names: &Names<'_>) -> String {
     let mut table = String::from("{ ");
     if !consecutive {
@@ -145,7 +155,7 @@ fn task_table(task: &Task, consecutive: bool, names: &Names<'_>) -> String {
         append!(table, ", wait_insns = {}", underscored(wait_insns));
     }
     if !task.after.is_empty() {
-        let after = task.after.iter().map(|after| quoted(&names.text(after)));
+        let after = task.after.iter().map(|after| awaited(after, names));
         let after: Vec<_> = after.collect();
         append!(table, ", after = [{}]", after.join(", "));
     }

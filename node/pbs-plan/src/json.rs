@@ -69,7 +69,13 @@ fn process(process: &Process) -> Value {
 }
 
 fn task(task: &Task) -> Value {
-    let after = task.after.iter().map(|after| format!("{}/{}", after.process, after.task));
+    let after = task.after.iter().map(|after| {
+        let task = format!("{}/{}", after.process, after.task);
+        match after.arrival_ns {
+            Some(arrival_ns) => json!({ "task": task, "arrival": arrival_ns }),
+            None => json!(task),
+        }
+    });
     let mut out = json!({
         "id": task.id,
         "planned_insns": task.planned_insns,

@@ -151,6 +151,9 @@ pub struct After {
     pub process: u32,
     /// Number of the task.
     pub task: u32,
+    /// Planned arrival of the message of that task, in nanoseconds from the moment at which the
+    /// plan comes into force. `None`: the dependency is no message.
+    pub arrival_ns: Option<u64>,
     /// Line of the file that declares the dependency.
     pub line: Line,
 }
@@ -199,6 +202,12 @@ pub struct PlacedSlot {
 }
 
 impl Plan {
+    /// Whether a task of the plan waits for a message.
+    pub fn has_messages(&self) -> bool {
+        let mut tasks = self.processes.iter().flat_map(|process| &process.tasks);
+        tasks.any(|task| task.after.iter().any(|after| after.arrival_ns.is_some()))
+    }
+
     /// Leaves out the processes for whose numbers `is_over` holds: their slots become idle,
     /// and nobody waits for them. Whether there were any.
     pub fn leave_out(&mut self, is_over: &dyn Fn(u32) -> bool) -> bool {

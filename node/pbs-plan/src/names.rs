@@ -38,7 +38,7 @@ impl<'a> Names<'a> {
     /// The task that is meant.
     pub(crate) fn find(&self, text: &str, line: Line) -> Result<After, String> {
         match self.candidates(text)[..] {
-            [NamedTask { process, task }] => Ok(After { process, task, line }),
+            [NamedTask { process, task }] => Ok(After { process, task, line, arrival_ns: None }),
             [] => Err(self.unknown(text)),
             [one, other, ..] => Err(format!(
                 "{text} can be {}/{} and {}/{}; write these numbers instead",

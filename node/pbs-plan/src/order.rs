@@ -21,7 +21,7 @@ pub(crate) fn edges(plan: &Plan) -> impl Iterator<Item = Edge<'_>> {
 
 /// Returns the readable name of a task.
 pub(crate) fn label(plan: &Plan, process: u32, task: u32) -> String {
-    let after = After { process, task, line: None };
+    let after = After { process, task, ..After::default() };
     Names::new(&plan.processes).text(&after)
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn refusal(plan: &Plan, circle: &[Edge<'_>]) -> String {
     let mut text = String::from("tasks wait in a circle: ");
     for (place, (process, task, after)) in circle.iter().enumerate() {
         let comma = if place == 0 { "" } else { ", " };
-        let waits = After { process: process.id, task: task.id, line: None };
+        let waits = After { process: process.id, task: task.id, ..After::default() };
         append!(text, "{comma}{} for {}", names.text(&waits), names.text(after));
     }
     text + "; leave one of these edges out"

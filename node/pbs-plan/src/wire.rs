@@ -3,13 +3,13 @@
 
 use std::mem::offset_of;
 
-use pbs_core::wire::{Message, PROCESS_BYTES_2};
+use pbs_core::wire::{Message, ARRIVAL_BYTES, PROCESS_BYTES_2};
 use pbs_core::{Rate, StdMemory};
 use pbs_text::{Line, Problem};
 use pbs_uapi::record::{
     self, bytes_of, from_bytes, PlanCpu, PlanEdge, PlanHeader, PlanProcess, PlanSlot,
 };
-use pbs_uapi::{IDLE, NO_DEADLINE, NO_TASK, PLAN_MAGIC, VERSION};
+use pbs_uapi::{IDLE, NO_ARRIVAL, NO_DEADLINE, NO_TASK, PLAN_ARRIVALS, PLAN_MAGIC, VERSION};
 
 use crate::{After, Cpu, Plan, Process, Slot, Task};
 
@@ -75,8 +75,8 @@ pub fn encode(plan: &Plan) -> Encoded {
         lease_ns: plan.lease_ns,
         memory_bytes: plan.memory_bytes,
         nr_cpus: plan.cpus.len() as u32,
+        flags: if plan.has_messages() { PLAN_ARRIVALS } else { 0 },
         config_bytes: if plan.config.is_some() { size_of::<record::Config>() as u32 } else { 0 },
-        ..PlanHeader::default()
     };
     encoded.push(&header, None);
     // Of the header only these are things of the file that can be refused.
@@ -108,7 +108,7 @@ fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
     let mut edges = Vec::new();
     for process in processes.iter().map(|&index| &plan.processes[index]) {
         for task in &process.tasks {
-            edges.extend(task.after.iter().map(|after| (edge(process, task, after), after.line)));
+            edges.extend(task.after.iter().map(|after| (edge(process, task, after), after)));
         }
     }
     edges.sort_by_key(|(edge, _)| (edge.process, edge.task, edge.after_process, edge.after_task));
@@ -147,8 +147,15 @@ fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
         };
         encoded.push(&PlanSlot { length_insns: slot.length_insns, process, task }, line);
     }
-    for (edge, line) in edges {
-        encoded.push(&edge, line);
+    for (edge, after) in &edges {
+        encoded.push(edge, after.line);
+    }
+    if plan.has_messages() {
+        for (_, after) in edges {
+            encoded.places.push((encoded.bytes.len(), after.line));
+            let arrival_ns = after.arrival_ns.unwrap_or(NO_ARRIVAL);
+            encoded.bytes.extend_from_slice(&arrival_ns.to_ne_bytes());
+        }
     }
 }
 
@@ -199,7 +206,8 @@ fn validate_bytes(bytes: &[u8]) -> Result<Message<'_>, pbs_core::Refusal> {
 /// retires one in a nanosecond.
 pub fn decode(bytes: &[u8]) -> Result<Plan, Problem> {
     let message = parse_bytes(bytes).map_err(|refusal| Problem::at(None, refusal.to_string()))?;
-    let plan = Decoder { rest: bytes, version: message.version() }.plan().unwrap_or_default();
+    let mut decoder = Decoder { rest: bytes, version: message.version(), has_arrivals: false };
+    let plan = decoder.plan().unwrap_or_default();
     Ok(Plan { config: message.config(Rate::new(1_000_000)), ..plan })
 }
 
@@ -207,6 +215,8 @@ pub fn decode(bytes: &[u8]) -> Result<Plan, Problem> {
 struct Decoder<'a> {
     rest: &'a [u8],
     version: u16,
+    /// Whether the edges have planned arrivals.
+    has_arrivals: bool,
 }
 
 impl Decoder<'_> {
@@ -231,6 +241,7 @@ impl Decoder<'_> {
 
     fn plan(&mut self) -> Option<Plan> {
         let header: PlanHeader = self.take()?;
+        self.has_arrivals = header.flags & PLAN_ARRIVALS != 0;
         let mut plan = Plan {
             plan_id: header.plan_id,
             dealt_seq: header.dealt_seq,
@@ -284,8 +295,14 @@ impl Decoder<'_> {
             });
             cpu.slots.push(Slot::Process { process });
         }
+        let (_, after_edges) =
+            self.rest.split_at_checked(section.nr_edges as usize * size_of::<PlanEdge>())?;
+        let mut arrivals = after_edges.chunks_exact(ARRIVAL_BYTES);
         for _ in 0..section.nr_edges {
             let edge: PlanEdge = self.take()?;
+            let arrival = arrivals.next().filter(|_| self.has_arrivals);
+            let arrival_ns =
+                arrival.and_then(|bytes| Some(u64::from_ne_bytes(bytes.try_into().ok()?)));
             let processes = &mut plan.processes[first..];
             let found = processes.binary_search_by_key(&edge.process, |process| process.id);
             let process = processes.get_mut(found.ok()?)?;
@@ -293,8 +310,12 @@ impl Decoder<'_> {
             process.tasks[position].after.push(After {
                 process: edge.after_process,
                 task: edge.after_task,
+                arrival_ns: arrival_ns.filter(|&arrival_ns| arrival_ns != NO_ARRIVAL),
                 line: None,
             });
+        }
+        if self.has_arrivals {
+            self.rest = self.rest.get(section.nr_edges as usize * ARRIVAL_BYTES..)?;
         }
         plan.cpus.push(cpu);
         Some(())

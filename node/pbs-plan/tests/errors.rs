@@ -386,6 +386,43 @@ cpu = 0
 slots = [1, 1, 2]
 " => "plan.toml:4: this is no process and no task; write the processes, or single tasks of them, that must have ended before it: after = [\"sort\", \"stages/sieve\"]";
 
+    message_without_arrival:
+"[[process]]
+id = 3
+name = \"sort\"
+tasks = [10, 10]
+[[process]]
+id = 5
+tasks = [{ planned_insns = 10, after = [{ task = \"sort\" }] }]
+[[cpu]]
+cpu = 0
+slots = [3, 3, 5]
+" => "plan.toml:7: a message has a task and a planned arrival; write { task = \"stages/sieve\", arrival = \"12 ms\" }";
+
+    message_of_no_task:
+"[[process]]
+id = 3
+tasks = [10]
+[[process]]
+id = 5
+tasks = [{ planned_insns = 10, after = [{ task = true, arrival = 5 }] }]
+[[cpu]]
+cpu = 0
+slots = [3, 5]
+" => "plan.toml:6: this is no process and no task; write the processes, or single tasks of them, that must have ended before it: after = [\"sort\", \"stages/sieve\"]";
+
+    message_beyond_all_times:
+"[[process]]
+id = 3
+tasks = [10]
+[[process]]
+id = 5
+tasks = [{ planned_insns = 10, after = [{ task = 3, arrival = 18_446_744_073_709_551_615 }] }]
+[[cpu]]
+cpu = 0
+slots = [3, 5]
+" => "plan.toml:6: this arrival is beyond all times; write { task = \"stages/sieve\", arrival = \"12 ms\" }";
+
     after_unknown_process:
 "[[process]]
 id = 1
@@ -563,7 +600,7 @@ fn order_is_refused_as_by_the_kernel() {
             let after = After {
                 process: plan.processes[after].id + below(20) / 19,
                 task: known + below(20) / 19,
-                line: None,
+                ..After::default()
             };
             plan.processes[process].tasks[task].after.push(after);
         }

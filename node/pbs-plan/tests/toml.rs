@@ -416,6 +416,44 @@ fn edges_lead_back_to_their_lines() {
     assert_eq!(lines, [13, 7]);
 }
 
+/// A message is a dependency with a planned arrival, through all formats.
+#[test]
+fn messages_are_read_and_written() {
+    let text = |after: &str| {
+        format!(
+            "[[process]]\nid = 1\ntasks = [5, 6]\n[[process]]\nid = 2\n\
+             tasks = [{{ planned_insns = 5, after = [{after}] }}]\n\
+             [[cpu]]\ncpu = 0\nslots = [1, 2, 1]\n"
+        )
+    };
+    let arrivals = |plan: &pbs_plan::Plan| -> Vec<Option<u64>> {
+        let after = &plan.processes[1].tasks[0].after;
+        after.iter().map(|after| after.arrival_ns).collect()
+    };
+    for (after, arrival_ns, written) in [
+        ("{ task = \"1/0\", arrival = \"2.5 ms\" }", 2_500_000, "arrival = \"2_500 us\""),
+        ("{ task = 1, arrival = 7 }", 7, "{ task = \"1\", arrival = \"7 ns\" }"),
+        ("{ task = \"1/1\", arrival = 0 }", 0, "arrival = \"0 ms\""),
+    ] {
+        let plan = from_toml(&text(after)).unwrap();
+        assert_eq!(arrivals(&plan), [Some(arrival_ns)]);
+        let toml = to_toml(&plan);
+        assert!(toml.contains(written), "{toml}");
+        assert_eq!(arrivals(&from_toml(&toml).unwrap()), [Some(arrival_ns)]);
+        let encoded = wire::encode(&plan);
+        assert_eq!(arrivals(&wire::decode(&encoded.bytes).unwrap()), [Some(arrival_ns)]);
+        let json = pbs_plan::to_json(&plan);
+        assert_eq!(json["process"][1]["tasks"][0]["after"][0]["arrival"], arrival_ns);
+        // What is wrong with the arrival leads back to its line.
+        assert_eq!(encoded.line_at(encoded.bytes.len() as u64 - 1).unwrap().get(), 6);
+    }
+    // A plan without messages has no room for them.
+    let plain = wire::encode(&from_toml(&text("\"1/0\"")).unwrap()).bytes;
+    let message = from_toml(&text("{ task = \"1/0\", arrival = 7 }")).unwrap();
+    assert_eq!(wire::encode(&message).bytes.len(), plain.len() + 8);
+    assert_eq!(plain[32..40], [0; 8]);
+}
+
 /// A deadline, with the ways to write it, is read, written and encoded.
 #[test]
 fn deadlines_are_read_and_written() {

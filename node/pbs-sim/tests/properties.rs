@@ -124,7 +124,7 @@ prop_compose! {
             let after = After {
                 process: plan.processes[after].id,
                 task: plan.processes[after].tasks[after_task].id,
-                line: None,
+                ..After::default()
             };
             let waits = &mut plan.processes[process].tasks[task].after;
             if after.process != 3 * process as u32 + 1 && !waits.contains(&after) {

@@ -242,7 +242,7 @@ fn a_bad_configuration_is_refused_with_words() {
 }
 
 fn after(process: u32, task: u32) -> Vec<After> {
-    vec![After { process, task, line: None }]
+    vec![After { process, task, ..After::default() }]
 }
 
 /// A pipeline whose first stage takes three times what was planned: those behind
@@ -282,6 +282,50 @@ fn a_task_waits_for_one_on_another_cpu() {
     let simulation = run(&plan);
     assert_eq!(ended(&simulation), [(1, 0, 1_200_000), (2, 0, 1_700_000), (1, 1, 2_000_000)]);
     assert_eq!(simulation.cpus[1].idle_ns, 1_200_000);
+}
+
+/// A sender on another CPU takes three times what was planned. Its message is late, and neither the
+/// receiver nor the node of it is.
+#[test]
+fn a_late_message_is_a_failure_of_its_own() {
+    let mut plan = plan("1: 1000000/3000000\nslots: 1");
+    let message = After { process: 1, task: 0, arrival_ns: Some(1_000_000), ..After::default() };
+    plan.processes.push(Process {
+        id: 2,
+        tasks: vec![Task { planned_insns: 400_000, after: vec![message], ..Task::default() }],
+        ..Process::default()
+    });
+    plan.cpus.push(Cpu {
+        cpu: 1,
+        slots: vec![
+            Slot::Idle { length_insns: 1_000_000, real_insns: None },
+            Slot::Process { process: 1 },
+        ],
+        ..Cpu::default()
+    });
+    let config = Config {
+        thresholds: Threshold::T1 as u64 | Threshold::T2Message as u64 | Threshold::Info as u64,
+        t2_message_ns: 800_000,
+        stress_reset: 0,
+        ..config()
+    };
+    plan.config = Some(config);
+    let simulation = run(&plan);
+    let told: Vec<_> = simulation
+        .events
+        .iter()
+        .filter(|event| event.reason == Cause::Message as u16 && event.level_percent != 0)
+        .map(|event| (event.time_ns, event.level_percent, event.process, event.value))
+        .collect();
+    let from = 1 << 32;
+    let expected = [
+        (1_200_001, 25, 2, from),
+        (1_400_001, 50, 2, from),
+        (1_600_001, 75, 2, from),
+        (1_800_001, 100, 2, from),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(ended(&simulation), [(1, 0, 3_000_000), (2, 0, 3_400_000)]);
 }
 
 /// (kind, cause, process, what is compared, level) of the signals about memory, in the
@@ -390,7 +434,7 @@ fn who_begins_without_memory_left_is_killed() {
     let text = "1: 1000000\n3: 1000000\n4: 1000000\n2: 3000000\nslots: 1 3 4 2";
     let peaks = [(0, 600), (0, 600), (0, 0), (0, 600)];
     let mut plan = on_two_cpus(with_memory(text, &peaks, 1000));
-    plan.processes[2].tasks[0].after = vec![After { process: 2, task: 0, line: None }];
+    plan.processes[2].tasks[0].after = vec![After { process: 2, task: 0, ..After::default() }];
     let simulation = run_with(&plan, &over(MemoryOver::Kill));
     // Its death ends the task that it was to begin.
     let dead = (2, 0, 0);

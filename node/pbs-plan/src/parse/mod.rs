@@ -14,7 +14,7 @@ use pbs_text::Problem;
 use toml::de::DeTable;
 
 use crate::names::Names;
-use crate::{Config, Plan, Process};
+use crate::{After, Config, Plan, Process};
 use config::{numbers, read_config};
 use cpu::read_cpu;
 use process::{read_process, Written};
@@ -103,7 +103,10 @@ fn order(reader: &mut Reader, processes: &mut [Process], waits: Vec<Written>) {
     for (written, after) in found.collect::<Vec<_>>() {
         let (process, task) = written.waits;
         match after {
-            Ok(after) => processes[process].tasks[task].after.push(after),
+            Ok(after) => {
+                let after = After { arrival_ns: written.arrival_ns, ..after };
+                processes[process].tasks[task].after.push(after);
+            }
             Err(message) => reader.problem(written.line, message),
         }
     }

@@ -3,7 +3,7 @@
 
 use pbs_text::reader::{Reader, Value};
 use pbs_text::Line;
-use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS};
+use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS, NO_ARRIVAL};
 use toml::de::DeValue;
 
 use super::cpu::rate;
@@ -29,6 +29,8 @@ pub(super) struct Written {
     pub(super) waits: (usize, usize),
     /// `process` or `process/task`.
     pub(super) after: String,
+    /// Planned arrival of its message, if it is one.
+    pub(super) arrival_ns: Option<u64>,
     pub(super) line: Line,
 }
 
@@ -177,15 +179,45 @@ fn after(
     };
     for item in items.iter() {
         let line = reader.line_of(item);
-        let after = match item.get_ref() {
-            DeValue::String(text) => text.to_string(),
-            DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_string(),
-            _ => {
-                reader.problem(line, format!("this is no process and no task; {WRITE}"));
-                continue;
+        let (written, arrival_ns) = if matches!(item.get_ref(), DeValue::Table(_)) {
+            match message(reader, line, item) {
+                Some((task, arrival_ns)) => (task, Some(arrival_ns)),
+                None => continue,
             }
+        } else {
+            (task_text(item), None)
         };
-        let waits_here = Written { waits: place, after, line };
-        waits.push(waits_here);
+        let Some(after) = written else {
+            reader.problem(line, format!("this is no process and no task; {WRITE}"));
+            continue;
+        };
+        waits.push(Written { waits: place, after, arrival_ns, line });
     }
+}
+
+/// The task that a text or a number names.
+fn task_text(item: &Value<'_>) -> Option<String> {
+    match item.get_ref() {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Some(number.as_str().to_string()),
+        _ => None,
+    }
+}
+
+/// Reads a message: the task that sends it, and its planned arrival. `None`: a problem is reported.
+fn message(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<(Option<String>, u64)> {
+    const WRITE: &str = "write { task = \"stages/sieve\", arrival = \"12 ms\" }";
+    let mut table = reader.table(line, value, "a message", &["task", "arrival"])?;
+    let (Some((_, task)), Some((arrival_line, arrival))) =
+        (table.entries.remove("task"), table.entries.remove("arrival"))
+    else {
+        reader.problem(line, format!("a message has a task and a planned arrival; {WRITE}"));
+        return None;
+    };
+    let arrival_ns = reader.ns(arrival_line, "arrival", arrival)?;
+    if arrival_ns == NO_ARRIVAL {
+        reader.problem(arrival_line, format!("this arrival is beyond all times; {WRITE}"));
+        return None;
+    }
+    Some((task_text(task), arrival_ns))
 }

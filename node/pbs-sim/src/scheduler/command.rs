@@ -49,13 +49,21 @@ pub fn question(failures: &[Failure], state: &NodeState) -> Result<Vec<u8>, Stri
     Ok(question)
 }
 
-/// The rest of a plan in JSON, as TOML has it. Deadlines are numbers, which a program reads
+/// The rest of a plan in JSON, as TOML has it. Deadlines and arrivals are numbers, which a program reads
 /// without a grammar of units.
 fn rest_in_json(plan: &Plan) -> Option<Value> {
     let mut rest = json_of_toml(&to_toml(plan))?;
     for (at, process) in plan.processes.iter().enumerate() {
         if let Some(deadline_ns) = process.deadline_ns {
             rest["process"][at]["deadline"] = deadline_ns.into();
+        }
+        for (task, place) in process.tasks.iter().zip(0..) {
+            for (after, number) in task.after.iter().zip(0..) {
+                if let Some(arrival_ns) = after.arrival_ns {
+                    let task = &mut rest["process"][at]["tasks"][place as usize];
+                    task["after"][number as usize]["arrival"] = arrival_ns.into();
+                }
+            }
         }
     }
     Some(rest)

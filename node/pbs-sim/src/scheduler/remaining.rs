@@ -111,6 +111,9 @@ impl Rest<'_> {
             }
             for task in &mut tasks {
                 task.after.retain(|after| !self.is_gone(after.process));
+                for arrival_ns in task.after.iter_mut().flat_map(|after| &mut after.arrival_ns) {
+                    *arrival_ns = arrival_ns.saturating_sub(self.progress.passed_ns);
+                }
             }
             indices[old] = processes.len();
             processes.push(Process {
@@ -274,7 +277,7 @@ slots = [9]
     #[test]
     fn nobody_waits_for_a_process_that_is_gone() {
         let mut plan = plan();
-        let after = |process, task| pbs_plan::After { process, task, line: None };
+        let after = |process, task| pbs_plan::After { process, task, ..pbs_plan::After::default() };
         plan.processes[1].tasks[1].after = vec![after(4, 2), after(9, 0)];
         let here = part(&plan, &plan.cpus[0]);
         let left = |ended| {

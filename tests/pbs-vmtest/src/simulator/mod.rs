@@ -188,7 +188,7 @@ fn wait_for_starter(plan: &mut Plan, random: &mut Random) {
         let far_ns = 10_000_000_000 + 10_000_000 * random.between(0, 100);
         process.deadline_ns = random.one_of(&[Some(far_ns), Some(far_ns), None, Some(0)]);
         if let Some(first) = process.tasks.first_mut() {
-            first.after.push(After { process: STARTER, task: 0, line: None });
+            first.after.push(After { process: STARTER, ..After::default() });
         }
     }
     plan.processes.push(Process {

@@ -191,7 +191,7 @@ fn wait_across(plan: &mut Plan, random: &mut Random) {
         }
         let after = before[random.below(before.len())];
         let (process, task) = (&plan.processes[after.process], after.task);
-        let after = After { process: process.id, task: process.tasks[task].id, line: None };
+        let after = After { process: process.id, task: process.tasks[task].id, ..After::default() };
         plan.processes[place.process].tasks[place.task].after.push(after);
     }
 }
