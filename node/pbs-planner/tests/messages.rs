@@ -307,3 +307,27 @@ fn random_plans_keep_to_their_messages() {
     }
     assert!(over_links > 15 && within > 500, "{over_links} {within}");
 }
+
+/// In the plan of a node a message with a size has the end of its sender as its planned arrival,
+/// counted from the beginning of the plan. Other dependencies have none.
+#[test]
+fn messages_of_a_plan_have_planned_arrivals() {
+    let job = job(", bytes = 100", "");
+    let machine = machine_from_toml(
+        "[[node]]\nname = \"a\"\nmemory_bytes = 100\nrate_insns_per_s = 1_000_000_000\n\
+         cores = [\"c\", \"d\", \"e\"]\n",
+    )
+    .expect("a valid machine");
+    for start_ns in [0, 60] {
+        let (store, run) = planned(&machine, &job);
+        let entry = Entry { run: RunId(1), job: &job, deadline_ns: job.deadline_ns, progress: &[] };
+        let settings = Settings { start_ns, ..Settings::default() };
+        let plans = class_plans(&store, &[entry], &mut ProcessIds::default(), &settings);
+        let plan = plans.expect("a valid plan").remove(0).plan;
+        let (sent_ns, received_ns) = times_ns(&job, &run, 50, 60);
+        assert_eq!((sent_ns, received_ns), (110, 110));
+        let tasks = plan.processes.iter().flat_map(|process| &process.tasks);
+        let arrivals = tasks.flat_map(|task| task.after.iter().map(|after| after.arrival_ns));
+        assert_eq!(arrivals.collect::<Vec<_>>(), [Some(sent_ns - start_ns)]);
+    }
+}

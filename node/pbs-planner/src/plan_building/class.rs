@@ -109,7 +109,8 @@ impl ProcessIds {
 /// instructions in the execution time of that time. The plan says the rate of each
 /// core, and of each process that has its own. A task without instructions
 /// has no slot, since a plan has none of length 0. Of fork, join and messages the
-/// plan has the order: a task waits for those of other processes ([`SlotDependencies`]). The
+/// plan has the order: a task waits for those of other processes ([`SlotDependencies`]), and
+/// a message with a size has a planned arrival. The
 /// memory that was reserved for a process is its planned peak, and that of the node
 /// the plan's limit. Where the plan's processes run by deadline, each has the latest end
 /// with which its job keeps the deadline.
@@ -153,7 +154,7 @@ pub fn class_plans(
             of_process[task.process].push(task);
         }
         let slots = of_process.iter().flatten();
-        let slots = slots.map(|task| (task.task, store.sites()[task.core].node));
+        let slots = slots.map(|task| (task.task, store.sites()[task.core].node, task.end_ns));
         let mut order = SlotDependencies::new(entry.job, slots);
         let mut holders = vec![None; entry.job.processes.len()];
         for (index, mut tasks) in of_process.into_iter().enumerate() {
@@ -185,7 +186,9 @@ pub fn class_plans(
                 tasks: tasks
                     .iter()
                     .map(|task| Task {
-                        after: order.after(task.task, |process| ids.get(entry.run, process)),
+                        after: order.after(task.task, settings.start_ns, |process| {
+                            ids.get(entry.run, process)
+                        }),
                         ..class_task(entry, task.task)
                     })
                     .collect(),

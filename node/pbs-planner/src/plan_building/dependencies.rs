@@ -13,19 +13,19 @@ use crate::Run;
 /// it any more.
 pub(super) struct SlotDependencies<'a> {
     job: &'a Job,
-    /// Per task: the node on which it has a slot.
-    nodes: Vec<Option<usize>>,
+    /// Per task: the node on which it has a slot, and the planned end of that.
+    nodes: Vec<Option<(usize, u64)>>,
     /// Per task: the search that has come by last.
     seen: Vec<usize>,
     searches: usize,
 }
 
 impl<'a> SlotDependencies<'a> {
-    /// `slots`: the tasks that have one, and their nodes.
-    pub(super) fn new(job: &'a Job, slots: impl Iterator<Item = (usize, usize)>) -> Self {
+    /// `slots`: the tasks that have one, with their nodes and planned ends.
+    pub(super) fn new(job: &'a Job, slots: impl Iterator<Item = (usize, usize, u64)>) -> Self {
         let mut nodes = vec![None; job.tasks.len()];
-        for (task, node) in slots {
-            nodes[task] = Some(node);
+        for (task, node, end_ns) in slots {
+            nodes[task] = Some((node, end_ns));
         }
         Self { job, nodes, seen: vec![0; job.tasks.len()], searches: 0 }
     }
@@ -33,14 +33,30 @@ impl<'a> SlotDependencies<'a> {
     /// Returns the dependencies of a task beyond its own process, as the plan of its node declares
     /// them. Dependencies on other nodes are only observed by time. `id` returns the number of a
     /// process of the job.
-    pub(super) fn after(&mut self, task: usize, mut id: impl FnMut(usize) -> u32) -> Vec<After> {
-        let node = self.nodes[task];
+    ///
+    /// A message with a size has a planned arrival, counted from `start_ns`: the end of its sender,
+    /// since messages within a node take no time.
+    pub(super) fn after(
+        &mut self,
+        task: usize,
+        start_ns: u64,
+        mut id: impl FnMut(usize) -> u32,
+    ) -> Vec<After> {
+        let node_of = |(node, _): (usize, u64)| node;
+        let node = self.nodes[task].map(node_of);
         let awaited = self.awaited(task).into_iter();
-        let own = awaited.filter(|&before| self.nodes[before] == node);
-        let after = own.map(|before| After {
-            process: id(self.job.tasks[before].process),
-            task: self.job.tasks[before].position as u32,
-            line: None,
+        let own = awaited.filter(|&before| self.nodes[before].map(node_of) == node);
+        let after = own.map(|before| {
+            let end_ns = self.nodes[before].map(|(_, end_ns)| end_ns);
+            let is_sender = self.job.tasks[task].senders.contains(&before);
+            After {
+                process: id(self.job.tasks[before].process),
+                task: self.job.tasks[before].position as u32,
+                arrival_ns: end_ns
+                    .filter(|_| is_sender)
+                    .map(|end_ns| end_ns.saturating_sub(start_ns)),
+                ..After::default()
+            }
         });
         after.collect()
     }
@@ -80,7 +96,7 @@ pub fn awaited(job: &Job, run: &Run) -> Vec<(usize, usize)> {
     let slots = run.tasks.iter().filter(|task| task.start_ns < task.end_ns);
     let slots: Vec<_> = slots.map(|task| task.task).collect();
     // As if all were on one node.
-    let mut order = SlotDependencies::new(job, slots.iter().map(|&task| (task, 0)));
+    let mut order = SlotDependencies::new(job, slots.iter().map(|&task| (task, 0, 0)));
     let mut pairs = Vec::new();
     for task in slots {
         pairs.extend(order.awaited(task).into_iter().map(|before| (task, before)));

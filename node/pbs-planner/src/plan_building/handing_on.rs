@@ -215,7 +215,11 @@ fn wait_for(plan: &mut Plan, process: usize, before: usize) {
         return;
     };
     match first.after.iter_mut().find(|after| after.process == id) {
-        Some(after) => after.task = after.task.max(last),
-        None => first.after.push(After { process: id, task: last, line: None }),
+        Some(after) if last > after.task => {
+            // It waits for more than a message.
+            (after.task, after.arrival_ns) = (last, None);
+        }
+        Some(_) => {}
+        None => first.after.push(After { process: id, task: last, ..After::default() }),
     }
 }
