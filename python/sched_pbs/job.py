@@ -38,6 +38,8 @@ class JobTask(Record):
     """Communication task that receives the message."""
     message_bytes: int | None = None
     """Size of the message; None: nobody waits for it."""
+    synchronous: bool = False
+    """Whether the next task of the process waits for the receiver."""
     after: list[str | int] = dataclasses.field(default_factory=list)
     """Tasks of other processes that must have ended before."""
 

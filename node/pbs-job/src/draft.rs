@@ -77,6 +77,8 @@ pub struct DraftTask {
     pub partner: Option<u32>,
     /// Size of the message; see [`Task::message_bytes`](crate::Task::message_bytes).
     pub message_bytes: Option<u64>,
+    /// Whether the next task of its process waits until the message has been received.
+    pub synchronous: bool,
     /// The numbers of the tasks of other processes that it waits for besides.
     pub after: Vec<u32>,
     /// The numbers of the tasks that can start once it has ended: the next of

@@ -282,7 +282,8 @@ pub enum Action {
     /// The task calculates.
     Calculation,
     /// The task sends a message. It does not wait for the receiver: the thesis assumes that all
-    /// communication is asynchronous. The receiver waits for the message if it has a size
+    /// communication is asynchronous. After a synchronous message, the next task of the process
+    /// waits for the receiver ([`Task::after`]). The receiver waits for the message if it has a size
     /// ([`Task::message_bytes`]).
     Communication {
         /// Index of the task that it is for, where one is named.

@@ -92,6 +92,40 @@ fn one_process_is_the_initial_one() {
     assert_eq!(job.submitted_at(u64::MAX - 9), None);
 }
 
+/// The task after a synchronous message waits for its receiver, as if it named it.
+#[test]
+fn synchronous_messages_make_the_sender_wait() {
+    let text = |message: &str, receiver: &str| {
+        format!(
+            "name = \"j\"\ndeadline_ns = 9\n[[process]]\nid = 1\nmemory_bytes = 1\ntasks = [\
+             {{ id = 1, action = \"communication\", insns = 5, to = 9{message} }}, 6]\n\
+             [[process]]\nid = 2\nmemory_bytes = 1\ntasks = [7, \
+             {{ id = 9, action = \"communication\", insns = 8{receiver} }}, 9]\n"
+        )
+    };
+    let waits = |job: &pbs_job::Job| -> Vec<u32> {
+        let next = job.tasks.iter().find(|task| task.insns == 6).unwrap();
+        next.after.iter().map(|&before| job.tasks[before].id).collect()
+    };
+    let job = job_from_toml(&text(", bytes = 4, synchronous = true", "")).unwrap();
+    assert_eq!(waits(&job), [9]);
+    assert_eq!(waits(&job_from_toml(&pbs_job::job_to_toml(&job)).unwrap()), [9]);
+    let named = text(", bytes = 4, synchronous = true", "")
+        .replace(", 6]", ", { insns = 6, after = [9] }]");
+    assert_eq!(waits(&job_from_toml(&named).unwrap()), [9]);
+    for asynchronous in [", bytes = 4", ", bytes = 4, synchronous = false"] {
+        assert_eq!(waits(&job_from_toml(&text(asynchronous, "")).unwrap()), [0; 0]);
+    }
+    let problem = |text: &str| job_from_toml(text).unwrap_err()[0].message.clone();
+    assert_eq!(
+        problem(&text(", synchronous = true", "")),
+        "task 1 sends synchronously, but no task waits for its message; add the receiver and the \
+         size: to = ..., bytes = ..."
+    );
+    let twice = text(", bytes = 4, synchronous = true", ", after = [2]");
+    assert!(problem(&twice).contains("wait for each other in a circle"), "{}", problem(&twice));
+}
+
 #[test]
 fn start_and_end_may_be_written() {
     let text = "name = \"two\"\ndeadline_ns = 10\n\

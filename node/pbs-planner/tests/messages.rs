@@ -331,3 +331,28 @@ fn messages_of_a_plan_have_planned_arrivals() {
         assert_eq!(arrivals.collect::<Vec<_>>(), [Some(sent_ns - start_ns)]);
     }
 }
+
+/// After a synchronous message the sender waits for the receiver, in the plan of the times and in
+/// that of the class.
+#[test]
+fn sender_of_a_synchronous_message_waits_for_the_receiver() {
+    let machine = machine(&[("a", 100)], "");
+    let mut two_cores = machine.clone();
+    let core = two_cores.nodes[0].cores[0].clone();
+    two_cores.nodes[0].cores.extend([core.clone(), core]);
+    let asynchronous = job(", bytes = 100", ", bytes = 8");
+    let synchronous = job(", bytes = 100, synchronous = true", ", bytes = 8");
+    let sizes = |job: &Job| {
+        let (store, run) = planned(&two_cores, job);
+        let last = job.tasks.iter().position(|task| task.insns == 1000).expect("the last of left");
+        let start_ns = run.tasks[last].start_ns;
+        let received_ns = run.tasks[task(job, 60)].end_ns;
+        let entry = Entry { run: RunId(1), job, deadline_ns: job.deadline_ns, progress: &[] };
+        let plans = class_plans(&store, &[entry], &mut ProcessIds::default(), &Settings::default());
+        let plan = plans.expect("a valid plan").remove(0).plan;
+        let waits = plan.processes[0].tasks.last().expect("three tasks").after.len();
+        (start_ns >= received_ns, waits)
+    };
+    assert_eq!(sizes(&asynchronous), (false, 0));
+    assert_eq!(sizes(&synchronous), (true, 1));
+}

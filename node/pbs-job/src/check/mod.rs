@@ -117,6 +117,7 @@ impl<'a> Net<'a> {
             net.find_partner(index, task, &indices, problems);
             net.find_awaited(index, task, &indices, problems);
         }
+        net.wait_for_receivers(problems);
         for index in 0..tasks {
             let Some(process) = net.process_of[index] else {
                 continue;
@@ -249,6 +250,29 @@ impl<'a> Net<'a> {
                 ),
             };
             problems.push(Problem::at(task.line, wrong));
+        }
+    }
+
+    /// The task after a synchronous message waits for the receiver.
+    fn wait_for_receivers(&mut self, problems: &mut Problems) {
+        for (index, task) in self.draft.tasks.iter().enumerate().filter(|task| task.1.synchronous) {
+            let Some(receiver) = self.sent[index] else {
+                problems.add(task.line, || {
+                    format!(
+                        "{} sends synchronously, but no task waits for its message; add the \
+                         receiver and the size: to = ..., bytes = ...",
+                        task.label()
+                    )
+                });
+                continue;
+            };
+            for &next in &self.next[index] {
+                let is_own = self.process_of[next] == self.process_of[receiver];
+                if !is_own && !self.awaits[next].contains(&receiver) {
+                    self.awaits[next].push(receiver);
+                    self.awaited[receiver].push(next);
+                }
+            }
         }
     }
 

@@ -10,8 +10,18 @@ use super::{memory, name, Child, Task, WRITE_AFTER};
 use crate::draft::{DraftTask, Kind};
 use crate::MAX_MESSAGE_BYTES;
 
-const KEYS: &[&str] =
-    &["id", "name", "action", "insns", "memory_bytes", "child", "to", "bytes", "after"];
+const KEYS: &[&str] = &[
+    "id",
+    "name",
+    "action",
+    "insns",
+    "memory_bytes",
+    "child",
+    "to",
+    "bytes",
+    "synchronous",
+    "after",
+];
 const WRITE: &str = "write the instructions of each task: tasks = [20_000_000, ...]";
 
 pub(super) fn tasks(reader: &mut Reader, line: Line, value: &Value<'_>, process: u32) -> Vec<Task> {
@@ -82,6 +92,9 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Task> {
     }
     if let Some((line, value)) = table.entries.remove("bytes") {
         task.message_bytes = reader.number_in(line, "bytes", value, 0..=MAX_MESSAGE_BYTES);
+    }
+    if let Some((line, value)) = table.entries.remove("synchronous") {
+        task.synchronous = reader.flag(line, "synchronous", value)?;
     }
     let mut child = None;
     match table.entries.remove("child") {
