@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
-use pbs_core::wire::{encode, NO_DEADLINE};
+use pbs_core::wire::{encode, NO_ARRIVAL, NO_DEADLINE};
 use pbs_core::Rate;
 pub use pbs_random::Xorshift as Random;
 pub use pbs_uapi::clock::{boottime_ns, monotonic_ns as now_ns, process_cpu_ns as cputime_ns};
@@ -74,6 +74,8 @@ struct CpuPlan {
     slots: Vec<(u32, u32, u64)>,
     /// (process, task, the process it waits for, its task).
     edges: Vec<[u32; 4]>,
+    /// Edges that are messages, and their planned arrivals.
+    arrivals: Vec<([u32; 4], u64)>,
 }
 
 /// A plan in the making: `Plan::new(1).slot(7, 0, 1_000_000).idle(500_000)`.
@@ -128,7 +130,7 @@ impl Plan {
     /// Continues with CPU `cpu`.
     pub fn cpu(mut self, cpu: u32) -> Self {
         self.cpus.retain(|cpu| !cpu.slots.is_empty());
-        self.cpus.push(CpuPlan { cpu, slots: Vec::new(), edges: Vec::new() });
+        self.cpus.push(CpuPlan { cpu, ..CpuPlan::default() });
         self
     }
 
@@ -137,6 +139,15 @@ impl Plan {
     pub fn edge(mut self, process: u32, task: u32, after_process: u32, after_task: u32) -> Self {
         if let Some(cpu) = self.cpus.last_mut() {
             cpu.edges.push([process, task, after_process, after_task]);
+        }
+        self
+    }
+
+    /// Gives the edge that was named last a planned arrival: it is a message.
+    pub fn arrival(mut self, arrival_ns: u64) -> Self {
+        if let Some(cpu) = self.cpus.last_mut() {
+            let edge = cpu.edges.last().copied();
+            cpu.arrivals.extend(edge.map(|edge| (edge, arrival_ns)));
         }
         self
     }
@@ -235,6 +246,8 @@ impl Plan {
         let processes: usize = self.cpus.iter().map(|cpu| ids(cpu).len()).sum();
         let slots: usize = self.cpus.iter().map(|cpu| cpu.slots.len()).sum();
         let edges: usize = self.cpus.iter().map(|cpu| cpu.edges.len()).sum();
+        let with_arrivals = self.cpus.iter().any(|cpu| !cpu.arrivals.is_empty());
+        let arrivals = if with_arrivals { edges as u64 } else { 0 };
         let header = encode::Header {
             plan_id: self.id,
             total_bytes: encode::total_bytes(
@@ -243,10 +256,10 @@ impl Plan {
                 processes as u64,
                 slots as u64,
                 edges as u64,
-            ),
+            ) + encode::arrivals_bytes(arrivals),
+            with_arrivals,
             nr_cpus: self.cpus.len() as u32,
             with_config: self.config.is_some(),
-            with_arrivals: false,
             dealt_seq: self.dealt_seq,
             lease_ns: self.lease_ns,
             memory_bytes: self.memory_bytes,
@@ -284,8 +297,13 @@ impl Plan {
             }
             let mut edges = cpu.edges.clone();
             edges.sort_unstable();
-            for [process, task, after_process, after_task] in edges {
+            for &[process, task, after_process, after_task] in &edges {
                 bytes.extend(encode::edge(process, task, after_process, after_task));
+            }
+            for edge in edges.into_iter().filter(|_| with_arrivals) {
+                let arrival = cpu.arrivals.iter().find(|arrival| arrival.0 == edge);
+                let arrival_ns = arrival.map_or(NO_ARRIVAL, |arrival| arrival.1);
+                bytes.extend(arrival_ns.to_ne_bytes());
             }
         }
         bytes

@@ -25,6 +25,7 @@ mod policy_events;
 mod policy_fill;
 mod policy_large;
 mod policy_memory;
+mod policy_messages;
 mod policy_neighbours;
 mod policy_order;
 mod policy_rate;

@@ -70,7 +70,7 @@ const fn cost(timer_delay_insns: u64, look_ns: u64, switch_ns: u64, task_end_ins
 type Step = (EventKind, u32, u32, &'static str, u32);
 
 /// Signals that must have occurred at least once for the test to be meaningful.
-const SIGNALS: [(EventKind, Cause); 8] = [
+const SIGNALS: [(EventKind, Cause); 11] = [
     (EventKind::Info, Cause::Process),
     (EventKind::Info, Cause::Node),
     (EventKind::Late, Cause::Task),
@@ -79,6 +79,9 @@ const SIGNALS: [(EventKind, Cause); 8] = [
     (EventKind::Late, Cause::Preemptions),
     (EventKind::Early, Cause::Task),
     (EventKind::Early, Cause::Node),
+    (EventKind::Info, Cause::Message),
+    (EventKind::Late, Cause::Message),
+    (EventKind::Early, Cause::Message),
 ];
 
 /// Compares the kernel with the simulator for `PLANS` plans of each scenario.
@@ -88,7 +91,7 @@ pub fn kernel_equals_simulator() -> Verdict {
     }
     needs_counter("counts as close as the simulated ones");
     let rate_insns_per_ms = sysfs_number("rate_insns_per_ms")? as u64;
-    let (mut executed, mut ambiguous, mut nets) = (0, 0, 0);
+    let (mut executed, mut ambiguous, mut nets, mut with_messages) = (0, 0, 0, 0);
     let mut of_each = [0; Dispatch::ALL.len()];
     let mut told = Vec::new();
     for scenario in Scenario::ALL {
@@ -105,6 +108,7 @@ pub fn kernel_equals_simulator() -> Verdict {
                     of_each[dispatch as usize] += 1;
                     let mut tasks = plan.processes.iter().flat_map(|process| &process.tasks);
                     nets += usize::from(tasks.any(|task| !task.after.is_empty()));
+                    with_messages += usize::from(plan.has_messages());
                     execute(&plan, &events, rate_insns_per_ms).context(&name)?;
                     told.extend(steps(&events));
                 }
@@ -126,8 +130,9 @@ pub fn kernel_equals_simulator() -> Verdict {
     println!("all: {executed} plans as simulated, {ambiguous} ambiguous ones left out");
     let waits = told.iter().filter(|step| step.0 == EventKind::Waits);
     let waits = waits.count();
-    println!("waits: {waits}, in {nets} nets");
+    println!("waits: {waits}, in {nets} nets, {with_messages} of them with messages");
     check!(nets >= 200, "{nets} nets only");
+    check!(with_messages >= 200, "{with_messages} nets with messages only");
     check!(waits > 0, "no plan has a task that waited for another");
     for (kind, cause) in SIGNALS {
         let number = told.iter().filter(|step| (step.0, step.3) == (kind, cause.name()));
@@ -161,7 +166,10 @@ fn plan(scenario: Scenario, seed: u64) -> Result<Plan, String> {
     }
     let config = config(&mut random, 1);
     match config.dispatch() {
-        Dispatch::Thesis => lead_in(&mut plan),
+        Dispatch::Thesis => {
+            lead_in(&mut plan);
+            send_messages(&mut plan, &mut random);
+        }
         Dispatch::Deadline => wait_for_starter(&mut plan, &mut random),
     }
     plan.config = Some(config);
@@ -174,6 +182,19 @@ fn lead_in(plan: &mut Plan) {
         let lead_in = Slot::Idle { length_insns: LEAD_IN_INSNS, real_insns: None };
         cpu.slots.insert(0, lead_in);
         cpu.slot_lines.insert(0, None);
+    }
+}
+
+/// Most dependencies become messages, with planned arrivals anywhere in the plan. Where slots float,
+/// the begin of the first task depends on the children, and arrivals would be ambiguous.
+fn send_messages(plan: &mut Plan, random: &mut Random) {
+    let slots = plan.cpus.iter().flat_map(|cpu| plan.place(cpu));
+    let length_insns: u64 = slots.map(|slot| slot.length_insns).sum();
+    for task in plan.processes.iter_mut().flat_map(|process| &mut process.tasks) {
+        for after in &mut task.after {
+            let arrival_ns = ns(random.between(LEAD_IN_INSNS, length_insns));
+            after.arrival_ns = random.one_of(&[Some(arrival_ns), Some(arrival_ns), None]);
+        }
     }
 }
 
@@ -238,6 +259,8 @@ fn config(random: &mut Random, scale: u64) -> Config {
         tm2_node_lower_bound_ns: ns(random.between(20_000, 600_000)),
         t2_node_lateness_cap_permille: random.between(1000, 1200),
         tm2_node_earliness_cap_permille: random.between(0, 200),
+        t2_message_ns: ns(random.between(20_000, 400_000)),
+        tm2_message_ns: ns(random.between(20_000, 600_000)),
         stress_reset: random.between(0, 20) * random.between(0, 1),
         stress_gain_ns: ns(random.between(0, 20_000)),
         nominal_tick_ns: 4_000_000,
