@@ -145,6 +145,15 @@ fn submitted(job: &Job) -> String {
 pub(crate) fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failure> {
     let request = files::read(file)?;
     files::expect(Kind::Job, &request, file)?;
+    submission_of(request, file, terms)
+}
+
+/// Like [`submission`], of a request that was read from `file`.
+pub(crate) fn submission_of(
+    request: String,
+    file: &Path,
+    terms: &Terms,
+) -> Result<Submission, Failure> {
     let request = with_times(request, file, terms)?;
     let here = std::env::current_dir().map_err(|error| Failure::file(".", &error))?;
     let directory = match &terms.chdir {

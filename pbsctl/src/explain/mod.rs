@@ -21,7 +21,7 @@ use crate::failure::{Failure, DECLINED};
 use crate::hints::report_hints;
 use crate::history_file::own_uid;
 use crate::jobs;
-use crate::output::{counted, Output};
+use crate::output::{counted, report, Output};
 use crate::planning::{
     history_file, history_text, nanoseconds, AttemptView, CutShortView, MachineView, NodeView,
     PlanningOptions, ResourceView,
@@ -104,13 +104,20 @@ impl ExplainOptions {
         self.lead.unwrap_or(default)
     }
 
-    /// The service that would get the jobs, if they are planned as for their submission.
-    fn service(&self) -> Result<Option<Client>, Failure> {
+    /// The service that would get the jobs, if they are planned as for their submission.  A service
+    /// that does not answer is reported.
+    fn service(&self) -> Option<Client> {
         let is_asked = self.planning.is_usual()
             && self.lead.is_none()
             && self.admission.command().is_none()
             && self.socket.is_there();
-        is_asked.then(|| self.socket.connect()).transpose()
+        if !is_asked {
+            return None;
+        }
+        let connected = self.socket.connect();
+        connected
+            .map_err(|failure| report(&format!("{failure}. The answer is of an empty node.")))
+            .ok()
     }
 }
 
@@ -121,7 +128,7 @@ pub(crate) fn explain(
 ) -> Result<ExitCode, Failure> {
     let jobs = jobs::read(&options.jobs)?;
     jobs.iter().for_each(|job| report_hints(out, &job.request, &job.file));
-    let mut service = options.service()?;
+    let mut service = options.service();
     let mut planning = options.planning.planning(device)?.with_lead(options.lead_ns());
     if let Some(uid) = service.as_ref().and_then(|_| own_uid()) {
         planning = planning.with_runs_of(uid);
@@ -132,7 +139,7 @@ pub(crate) fn explain(
             let answered = planning.admit(submission)?;
             let mut view = JobView::new(&mut planning, &answered);
             if let Some(service) = &mut service {
-                let served = ServedView::ask(service, file)?;
+                let served = ServedView::ask(service, answered.submission.request.clone(), file)?;
                 // The service knows the runs and jobs of the node, and not the jobs before this one.
                 view.admitted = served.admitted && (place == 0 || view.admitted);
                 view.service = Some(served);

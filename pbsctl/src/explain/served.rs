@@ -27,9 +27,9 @@ pub(super) struct ServedView {
 }
 
 impl ServedView {
-    /// Asks the service about the job of that file.
-    pub(super) fn ask(client: &mut Client, file: &Path) -> Result<Self, Failure> {
-        let asked = service::submission(file, &Terms::default())?;
+    /// Asks the service about a job that was read from `file`.
+    pub(super) fn ask(client: &mut Client, request: String, file: &Path) -> Result<Self, Failure> {
+        let asked = service::submission_of(request, file, &Terms::default())?;
         let explained = client.explain(&asked)?;
         let Explanation { admitted, why, earliest_deadline_ns, expected_end_unix_ns, .. } =
             explained;
