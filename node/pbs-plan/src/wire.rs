@@ -65,6 +65,7 @@ pub fn event_record(event: &pbs_core::Event) -> record::Event {
 /// wrong with the plan is wrong with the bytes.
 pub fn encode(plan: &Plan) -> Encoded {
     let mut encoded = Encoded { bytes: Vec::new(), places: Vec::new() };
+    let has_messages = plan.has_messages();
     let mut header = PlanHeader {
         magic: PLAN_MAGIC,
         version: VERSION,
@@ -75,7 +76,7 @@ pub fn encode(plan: &Plan) -> Encoded {
         lease_ns: plan.lease_ns,
         memory_bytes: plan.memory_bytes,
         nr_cpus: plan.cpus.len() as u32,
-        flags: if plan.has_messages() { PLAN_ARRIVALS } else { 0 },
+        flags: if has_messages { PLAN_ARRIVALS } else { 0 },
         config_bytes: if plan.config.is_some() { size_of::<record::Config>() as u32 } else { 0 },
     };
     encoded.push(&header, None);
@@ -96,14 +97,14 @@ pub fn encode(plan: &Plan) -> Encoded {
     let mut cpus: Vec<&Cpu> = plan.cpus.iter().collect();
     cpus.sort_by_key(|cpu| cpu.cpu);
     for cpu in cpus {
-        encode_cpu(plan, cpu, &mut encoded);
+        encode_cpu(plan, cpu, has_messages, &mut encoded);
     }
     header.total_bytes = encoded.bytes.len() as u64;
     encoded.bytes[..size_of::<PlanHeader>()].copy_from_slice(bytes_of(&header));
     encoded
 }
 
-fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
+fn encode_cpu(plan: &Plan, cpu: &Cpu, has_messages: bool, encoded: &mut Encoded) {
     let processes = plan.processes_on(cpu);
     let mut edges = Vec::new();
     for process in processes.iter().map(|&index| &plan.processes[index]) {
@@ -150,7 +151,7 @@ fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
     for (edge, after) in &edges {
         encoded.push(edge, after.line);
     }
-    if plan.has_messages() {
+    if has_messages {
         for (_, after) in edges {
             encoded.places.push((encoded.bytes.len(), after.line));
             let arrival_ns = after.arrival_ns.unwrap_or(NO_ARRIVAL);
