@@ -68,6 +68,9 @@ pub(super) struct Run {
     pub(super) queued: u32,
     /// The first task in which a thread of the process died; [`format::NO_TASK`]: none.
     pub(super) died_in: u32,
+    /// Number of its tasks that had begun when this plan took over; a task that was held had not
+    /// begun.  0 if the process begins a new run.
+    pub(super) begun_before: u32,
     /// The position of the first task that waits for others, from the current
     /// one on; `u32::MAX`: none does.
     pub(super) gate: u32,
@@ -151,6 +154,7 @@ impl Run {
         own_slot: u32::MAX,
         queued: NOT_QUEUED,
         died_in: format::NO_TASK,
+        begun_before: 0,
         gate: u32::MAX,
         edge: u32::MAX,
         waits_at: Predecessor::NONE,
@@ -401,6 +405,7 @@ saved!([super] Run {
     own_slot,
     queued,
     died_in,
+    begun_before,
     gate,
     edge,
     waits_at,

@@ -10,7 +10,7 @@
 use super::event::Ended;
 use super::lengths::Lengths;
 use super::level::Level;
-use super::memory::{Memory, NoMemory};
+use super::memory::{pause, Interrupted, Memory, NoMemory};
 use super::node::Node;
 use super::plan::Predecessor;
 use super::refusal::{Fault, Refusal};
@@ -234,6 +234,11 @@ impl<M: Memory> Node<M> {
         } else if !old.done {
             run.account = old.account_without_task();
         }
+        if !terms.again {
+            // A task that is held may retire instructions: it handles signals.
+            let has_begun = run.retired_insns > 0 && !old.held;
+            run.begun_before = run.position + u32::from(has_begun);
+        }
         run
     }
 
@@ -284,19 +289,33 @@ impl<M: Memory> Node<M> {
     /// old plan while the new one is made, its planner is not aware that the process has them, and
     /// lets another process begin first.
     ///
+    /// If the old plan has ended and this one begins a new run, nothing is refused: all processes may
+    /// begin anew.
+    ///
     /// `elsewhere` returns the progress of a process that another CPU has, by its id; `None`: it is
     /// not known.  Call this on a node that has taken over its processes.  Takes
-    /// O(processes + edges).
+    /// O(processes + edges), and pauses.
     pub fn check_begun(&self, elsewhere: impl Fn(u32) -> Option<Ended>) -> Result<(), Refusal> {
         let mut processes = 0..self.processes.len() as u32;
-        processes.try_for_each(|p| self.check_process_begun(p, usize::MAX, &elsewhere))
+        processes.try_for_each(|p| {
+            pause::<M>(p)?;
+            self.check_process_begun(p, usize::MAX, &pause::<M>, &elsewhere)
+        })
     }
 
     /// [`Node::check_begun`] for a process that was copied in the last step.
     ///
     /// Checks the first [`EDGES_AT_LAST`] edges of the process, to processes of the same CPU.
     pub fn check_begun_at_last(&self, p: u32) -> Result<(), Refusal> {
-        self.check_process_begun(p, EDGES_AT_LAST, &|_| None)
+        self.check_process_begun(p, EDGES_AT_LAST, &|_| Ok(()), &|_| None)
+    }
+
+    /// Progress that the process `index` would have if this node took over from `old` now.  Takes
+    /// O(log processes + log tasks).
+    pub fn progress_after(&self, old: &Node<M>, index: u32, dealt_seq: u64) -> Option<Ended> {
+        let from = old.plan.find(self.plan.process(index)?.id)?;
+        let before = old.before(from)?;
+        Some(self.resume(index, &before, &old.terms(dealt_seq)).ended())
     }
 
     /// [`Node::check_begun`] for the first `most` edges of one process.
@@ -304,14 +323,16 @@ impl<M: Memory> Node<M> {
         &self,
         p: u32,
         most: usize,
+        pause: &impl Fn(u32) -> Result<(), Interrupted>,
         elsewhere: &impl Fn(u32) -> Option<Ended>,
     ) -> Result<(), Refusal> {
         let Some(run) = self.processes.get(p).filter(|run| run.in_net && !run.done) else {
             return Ok(());
         };
-        let begun = run.position + u32::from(run.retired_insns > 0);
         let edges = self.plan.edges_of(p).iter().take(most);
-        for edge in edges.take_while(|edge| edge.position < begun) {
+        let edges = edges.take_while(|edge| edge.position < run.begun_before);
+        for (edge, number) in edges.zip(0..) {
+            pause(number)?;
             let Some(after) = self.plan.predecessors.get(edge.predecessor as usize) else {
                 continue;
             };

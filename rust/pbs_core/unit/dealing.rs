@@ -7,7 +7,7 @@ use std::string::ToString;
 use std::vec::Vec;
 
 use crate::wire::Message;
-use crate::{Config, Errno, Event, Fault, Presence, Refusal, StdMemory, Threshold};
+use crate::{Config, Errno, Event, Fault, Plan, Presence, Refusal, StdMemory, Threshold};
 
 use super::scene::{Scene, CONFIG};
 use super::signals::{on, scene};
@@ -453,14 +453,18 @@ fn plan_that_gives_an_ended_process_nothing_to_do_is_refused() {
     assert_eq!(check_over(&scene, &[(2, 1, 10)]), Ok(()));
 }
 
+/// A plan of two processes, of which the second waits for the first.
+fn plan_with_edge() -> Plan<StdMemory> {
+    text::plan_of(text::Cpu {
+        edges: [(2, 0, 1, 0)].to_vec(),
+        ..text::Cpu::numbered(0, &[(1, 1000), (2, 1000), (2, 1000)])
+    })
+}
+
 /// The refusal of a plan in which task 0 of process 2 waits for task 0 of process 1, after this
 /// plan has gone on.
 fn check_begun(old: &Scene) -> Result<(), Refusal> {
-    let with_edge = text::plan_of(text::Cpu {
-        edges: [(2, 0, 1, 0)].to_vec(),
-        ..text::Cpu::numbered(0, &[(1, 1000), (2, 1000), (2, 1000)])
-    });
-    let mut new = Scene::absent(CONFIG, with_edge).node;
+    let mut new = Scene::absent(CONFIG, plan_with_edge()).node;
     new.begin(Some(&old.node), 1, old.now_ns);
     let refused = new.check_begun(|_| None);
     let at_last = (0..2).try_for_each(|p| new.check_begun_at_last(p));
@@ -503,6 +507,46 @@ fn plan_that_lets_a_begun_task_wait_is_refused() {
     // What is dead holds nothing.
     scene.exit(1);
     assert_eq!(check_begun(&scene), Ok(()));
+}
+
+#[test]
+fn task_that_handles_a_signal_while_it_waits_has_not_begun() {
+    let mut scene = Scene::ready(CONFIG, plan_with_edge());
+    scene.run(100);
+    let waiting = scene.index(2);
+    scene.node.charge(waiting, 50);
+    assert_eq!(check_begun(&scene), Ok(()));
+    // It begins in its slot, and then another plan lets it wait for what comes after.
+    scene.finish(900);
+    scene.run(100);
+    assert_eq!(check_begun(&scene), Ok(()));
+}
+
+#[test]
+fn plan_that_runs_again_refuses_no_begun_task() {
+    let mut scene = Scene::new(&[(1, 1000), (2, 1000)]);
+    scene.finish(1000);
+    scene.run(100);
+    scene.set(2, Presence::Absent);
+    scene.wait(1_000_000_000);
+    assert!(scene.node.ended());
+    let mut new = Scene::absent(CONFIG, plan_with_edge()).node;
+    new.begin(Some(&scene.node), 0, scene.now_ns);
+    assert_eq!(new.check_begun(|_| None), Ok(()));
+}
+
+#[test]
+fn progress_of_a_process_is_that_of_the_plan_in_force() {
+    let mut scene = Scene::new(&[(1, 1000), (2, 1000), (1, 1000)]);
+    let new = Scene::absent(
+        CONFIG,
+        text::plan_of(text::Cpu::numbered(0, &[(1, 1000), (1, 1000)])),
+    );
+    let ended = |scene: &Scene| new.node.progress_after(&scene.node, 0, 1);
+    assert_eq!(ended(&scene).map(|ended| ended.before_task), Some(0));
+    scene.finish(1000);
+    assert_eq!(ended(&scene).map(|ended| ended.before_task), Some(1));
+    assert_eq!(new.node.progress_after(&scene.node, 7, 1), None);
 }
 
 #[test]

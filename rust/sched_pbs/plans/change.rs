@@ -382,10 +382,19 @@ fn follows(change: &PlanSwap) -> Result<(), Refusal> {
 /// A task that begins after this is found by the last step, unless it waits for a task of another
 /// CPU, or its plan is not the first to be put in force.
 fn check_begun(changes: &[PlanSwap]) -> Result<(), InstallRefusal> {
-    let nodes = || changes.iter().filter_map(|change| change.node.as_deref());
-    let elsewhere = |id| nodes().find_map(|node| node.come_to(node.plan().find(id)?));
-    for node in nodes() {
-        give_way()?;
+    // The copies of CPUs are of different moments.  A task that is awaited may have ended since,
+    // and the one that waits for it begun: therefore the plan in force is asked.
+    let elsewhere = |id| {
+        changes.iter().find_map(|change| {
+            let node = change.node.as_deref()?;
+            let index = node.plan().find(id)?;
+            let now = change.cpu.lock_for_change(|_, _, state| {
+                node.progress_after(state.node.as_ref()?, index, change.dealt_seq)
+            });
+            now.flatten().or_else(|| node.come_to(index))
+        })
+    };
+    for node in changes.iter().filter_map(|change| change.node.as_deref()) {
         node.check_begun(elsewhere)?;
     }
     Ok(())
@@ -403,7 +412,8 @@ fn put_in_force(change: &mut PlanSwap, may_refuse: bool) -> Result<(), InstallRe
         let mut done = Ok(false);
         // The CPU is online, as checked before.
         sched_class::call_on(change.cpu.number(), || {
-            done = swap(change, most, may_refuse);
+            // A step that copies many processes may check one before the one it waits for is copied.
+            done = swap(change, most, may_refuse && round < MAX_ROUNDS);
         })?;
         if done? {
             break;
