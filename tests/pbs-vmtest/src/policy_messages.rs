@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, Device, Event, EventKind};
+use pbs_vmtest::{check, check_eq, shared};
 
 use crate::harness::{burn, work_tasks, Context, Node, Plan, Scene, Verdict};
 use crate::policy_cpus::uncounted;
-use crate::{check, check_eq, shared};
 
 const TASK_INSNS: u64 = 2_000_000;
 
@@ -129,7 +129,7 @@ pub fn late_messages_of_programs_are_signalled() -> Verdict {
     check_late(&node, "shared memory")
 }
 
-/// The same sender is planned to need much longer: its message ends a wait too early.
+/// A message that is planned for much later ends a wait too early.
 pub fn early_message_of_a_program_is_signalled() -> Verdict {
     let words: &[AtomicU64] = shared::of_processes(1)?;
     let node = run(

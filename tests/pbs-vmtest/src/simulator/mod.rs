@@ -164,13 +164,18 @@ fn plan(scenario: Scenario, seed: u64) -> Result<Plan, String> {
     for task in plan.processes.iter_mut().flat_map(|p| &mut p.tasks) {
         task.real_insns = task.real_insns.map(|insns| insns.min(ENDLESS_INSNS));
     }
-    let config = config(&mut random, 1);
+    let mut config = config(&mut random, 1);
     match config.dispatch() {
         Dispatch::Thesis => {
             lead_in(&mut plan);
             send_messages(&mut plan, &mut random);
         }
-        Dispatch::Deadline => wait_for_starter(&mut plan, &mut random),
+        Dispatch::Deadline => {
+            wait_for_starter(&mut plan, &mut random);
+            // Stress falls by the clock from the begin of the plan on, and the first task begins when
+            // the children have come.
+            config.stress_reset = 0;
+        }
     }
     plan.config = Some(config);
     Ok(plan)
@@ -449,11 +454,14 @@ fn sleep_until(at_ns: u64) {
 }
 
 /// The events whose count is that of a program. Where a slot ended by the clock,
-/// or a threshold was passed, it depends on what the kernel took for itself.
+/// or a threshold was passed, it depends on what the kernel took for itself. That of a message is a
+/// time on the clock.
 fn counted(events: &[Event]) -> impl Iterator<Item = &Event> {
-    events
-        .iter()
-        .filter(|event| matches!(kind(event), Some(EventKind::TaskEnded | EventKind::Early)))
+    events.iter().filter(|event| match kind(event) {
+        Some(EventKind::TaskEnded) => true,
+        Some(EventKind::Early) => event.reason != Cause::Message as u16,
+        _ => false,
+    })
 }
 
 /// The kind of an event that the policy tells.
