@@ -33,6 +33,9 @@ use crate::{check, check_eq};
 /// Number of plans of each scenario that are executed.
 const PLANS: usize = 36;
 
+/// Number of nets with messages that are made from each net.
+const VARIANTS: u64 = 4;
+
 /// Greatest difference of the counts in thousandths, beside [`OVERHEAD_INSNS`].
 const OFF_PERMILLE: u64 = 1;
 
@@ -108,9 +111,19 @@ pub fn kernel_equals_simulator() -> Verdict {
                     of_each[dispatch as usize] += 1;
                     let mut tasks = plan.processes.iter().flat_map(|process| &process.tasks);
                     nets += usize::from(tasks.any(|task| !task.after.is_empty()));
-                    with_messages += usize::from(plan.has_messages());
                     execute(&plan, &events, rate_insns_per_ms).context(&name)?;
                     told.extend(steps(&events));
+                    for variant in 0..VARIANTS {
+                        let Some(plan) = sending(&plan, seed * VARIANTS + variant) else {
+                            continue;
+                        };
+                        if let Some(events) = expected(&plan, rate_insns_per_ms).context(&name)? {
+                            with_messages += 1;
+                            execute(&plan, &events, rate_insns_per_ms)
+                                .context(&format!("{name}, messages {variant}"))?;
+                            told.extend(steps(&events));
+                        }
+                    }
                 }
                 None => ambiguous += 1,
             }
@@ -130,7 +143,7 @@ pub fn kernel_equals_simulator() -> Verdict {
     println!("all: {executed} plans as simulated, {ambiguous} ambiguous ones left out");
     let waits = told.iter().filter(|step| step.0 == EventKind::Waits);
     let waits = waits.count();
-    println!("waits: {waits}, in {nets} nets, {with_messages} of them with messages");
+    println!("waits: {waits}, in {nets} nets; {with_messages} nets with messages");
     check!(nets >= 200, "{nets} nets only");
     check!(with_messages >= 200, "{with_messages} nets with messages only");
     check!(waits > 0, "no plan has a task that waited for another");
@@ -164,18 +177,10 @@ fn plan(scenario: Scenario, seed: u64) -> Result<Plan, String> {
     for task in plan.processes.iter_mut().flat_map(|p| &mut p.tasks) {
         task.real_insns = task.real_insns.map(|insns| insns.min(ENDLESS_INSNS));
     }
-    let mut config = config(&mut random, 1);
+    let config = config(&mut random, 1);
     match config.dispatch() {
-        Dispatch::Thesis => {
-            lead_in(&mut plan);
-            send_messages(&mut plan, &mut random);
-        }
-        Dispatch::Deadline => {
-            wait_for_starter(&mut plan, &mut random);
-            // Stress falls by the clock from the begin of the plan on, and the first task begins when
-            // the children have come.
-            config.stress_reset = 0;
-        }
+        Dispatch::Thesis => lead_in(&mut plan),
+        Dispatch::Deadline => wait_for_starter(&mut plan, &mut random),
     }
     plan.config = Some(config);
     Ok(plan)
@@ -190,9 +195,13 @@ fn lead_in(plan: &mut Plan) {
     }
 }
 
-/// Most dependencies become messages, with planned arrivals anywhere in the plan. Where slots float,
-/// the begin of the first task depends on the children, and arrivals would be ambiguous.
-fn send_messages(plan: &mut Plan, random: &mut Random) {
+/// The plan with messages in the place of most dependencies, which arrive anywhere in the plan;
+/// `None` without dependencies. Where slots float, the begin of the first task depends on the
+/// children, and arrivals would be ambiguous.
+fn sending(plan: &Plan, seed: u64) -> Option<Plan> {
+    let config = plan.config.filter(|config| config.dispatch() == Dispatch::Thesis)?;
+    let mut random = Random::new(seed);
+    let mut plan = plan.clone();
     let slots = plan.cpus.iter().flat_map(|cpu| plan.place(cpu));
     let length_insns: u64 = slots.map(|slot| slot.length_insns).sum();
     for task in plan.processes.iter_mut().flat_map(|process| &mut process.tasks) {
@@ -201,6 +210,12 @@ fn send_messages(plan: &mut Plan, random: &mut Random) {
             after.arrival_ns = random.one_of(&[Some(arrival_ns), Some(arrival_ns), None]);
         }
     }
+    plan.config = Some(Config {
+        t2_message_ns: ns(random.between(20_000, 400_000)),
+        tm2_message_ns: ns(random.between(20_000, 600_000)),
+        ..config
+    });
+    plan.has_messages().then_some(plan)
 }
 
 /// The process for which all others wait where slots float. Its child is the last that
@@ -214,7 +229,7 @@ fn wait_for_starter(plan: &mut Plan, random: &mut Random) {
         let far_ns = 10_000_000_000 + 10_000_000 * random.between(0, 100);
         process.deadline_ns = random.one_of(&[Some(far_ns), Some(far_ns), None, Some(0)]);
         if let Some(first) = process.tasks.first_mut() {
-            first.after.push(After { process: STARTER, ..After::default() });
+            first.after.push(After { process: STARTER, task: 0, ..After::default() });
         }
     }
     plan.processes.push(Process {
@@ -246,8 +261,10 @@ fn steps_after_start(events: &[Event]) -> Vec<Step> {
 fn config(random: &mut Random, scale: u64) -> Config {
     let ns = |insns: u64| ns(insns * scale);
     // One threshold is switched off now and then, and information, which comes
-    // at so many moments that few plans are not ambiguous, more often.
-    let off = (random.one_of(&[0, 0, 0, 1]) << random.below(Threshold::ALL.len()))
+    // at so many moments that few plans are not ambiguous, more often. Those of messages, which are
+    // behind all others, stay on.
+    let others = Threshold::T2Message as u64;
+    let off = (random.one_of(&[0, 0, 0, 1]) << random.below(others.trailing_zeros() as usize))
         | random.one_of(&[0, 0, Threshold::Info as u64]);
     Config {
         sigma_t1_permille: random.between(1020, 1100),
@@ -264,8 +281,6 @@ fn config(random: &mut Random, scale: u64) -> Config {
         tm2_node_lower_bound_ns: ns(random.between(20_000, 600_000)),
         t2_node_lateness_cap_permille: random.between(1000, 1200),
         tm2_node_earliness_cap_permille: random.between(0, 200),
-        t2_message_ns: ns(random.between(20_000, 400_000)),
-        tm2_message_ns: ns(random.between(20_000, 600_000)),
         stress_reset: random.between(0, 20) * random.between(0, 1),
         stress_gain_ns: ns(random.between(0, 20_000)),
         nominal_tick_ns: 4_000_000,
