@@ -472,3 +472,31 @@ fn nodes_changed_without_a_planner_are_planned() {
     assert_eq!(lab.outcome(job), "completed");
     assert_eq!(lab.slurm.job(job).unwrap().nodes.len(), 2);
 }
+
+/// A hold that its user or an operator sets while there is no planner is one for the next planner,
+/// and so is a request that cannot be planned.
+#[test]
+fn what_is_held_without_a_planner_stays_held() {
+    for (case, is_committed) in [("waits", false), ("committed", true)] {
+        for change in ["pbs pbs-held", "pbs-held-by-operator", "foreign"] {
+            let mut lab = Lab::new(&format!("held-without-planner-{case}-{change}"));
+            full(&mut lab);
+            let job = lab.slurm.submit(2, 1, 1, 60, 5);
+            lab.turn();
+            lab.seconds(if is_committed { 57 } else { 2 });
+            assert_eq!(committed(&lab.state(job)), is_committed);
+            lab.slurm.alter(job, |job| match change {
+                "foreign" => job.foreign = Some("--exclude=n01: leave it out".into()),
+                held => job.words = held.into(),
+            });
+            lab.restart();
+            lab.seconds(90);
+            assert_eq!(lab.state(job), JobState::Pending(Hold::Admin), "{case} {change}");
+            let told = &lab.slurm.told[&job];
+            assert!(told.starts_with("held by") || told.contains("--exclude"), "{told}");
+            lab.slurm.alter(job, |job| (job.words, job.foreign) = ("pbs".into(), None));
+            lab.seconds(20);
+            assert_eq!(lab.state(job), JobState::Over("completed".into()), "{case} {change}");
+        }
+    }
+}

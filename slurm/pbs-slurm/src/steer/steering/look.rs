@@ -238,6 +238,11 @@ impl Steer {
             if let Ok(rset) = row.rset.parse::<Rset>() {
                 of.nodes = rset.chunks.iter().map(|chunk| chunk.count).sum();
             }
+            // No job is planned while it is held or wants what cannot be planned.
+            if hold_of(&job.words).is_some() {
+                of.words.clear();
+            }
+            of.foreign = None;
             of
         };
         let before = of.asked.get_or_insert_with(booked);
