@@ -370,3 +370,69 @@ fn a_job_that_slurm_would_never_start_is_declined_with_the_reason() {
         assert_eq!(last_outcome(&mut lab, job), "completed");
     }
 }
+
+/// Accelerators, features, licences and times that are changed while there is no planner are those
+/// that the next planner plans.
+#[test]
+fn demands_changed_without_a_planner_are_planned() {
+    let feature = || Demands { features: vec!["ib".into()], ..Demands::default() };
+    let license =
+        |count| Demands { licenses: vec![("matlab".into(), count)], ..Demands::default() };
+    for (name, before, after, node) in [
+        ("more", Demands::default(), gpus(1), Some("n01")),
+        ("feature", gpus(1), feature(), Some("n02")),
+        ("less", license(2), Demands::default(), None),
+        ("license", license(1), license(2), None),
+    ] {
+        let mut lab = gpu_lab(&format!("demands-without-planner-{name}"));
+        let first = lab.slurm.submit(1, 2, 4, 60, 58);
+        lab.turn();
+        lab.turn();
+        let job = submit(&mut lab, 2, before);
+        lab.seconds(2);
+        let planned = lab.row(job).rset;
+        lab.slurm.alter(job, |job| job.demands = after);
+        lab.restart();
+        lab.turn();
+        assert_ne!(lab.row(job).rset, planned, "{name}");
+        lab.seconds(90);
+        assert_eq!(lab.outcome(first), "completed");
+        assert_eq!(last_outcome(&mut lab, job), "completed", "{name}");
+        if let Some(node) = node {
+            assert_eq!(lab.slurm.job(job).unwrap().nodes, [node], "{name}");
+        }
+    }
+}
+
+/// Words about its time that a user changes while there is no planner are valid for the next one;
+/// unchanged ones leave the plan as it is.
+#[test]
+fn times_changed_without_a_planner_are_planned() {
+    let at = format!("pbs start={}", T + 300);
+    for (before, after) in [
+        ("pbs", "pbs deadline=1h late"),
+        ("pbs deadline=1h", "pbs deadline=2h"),
+        ("pbs deadline=1h", "pbs"),
+        ("pbs", &at),
+        (&at, "pbs"),
+        ("pbs deadline=1h late", "pbs deadline=1h late"),
+        (&at, &at),
+        ("pbs", "my words"),
+    ] {
+        let name = format!("times-without-planner-{before}-{after}");
+        let mut lab = gpu_lab(&name.replace(' ', "-"));
+        lab.slurm.submit(1, 2, 4, 60, 58);
+        lab.turn();
+        lab.turn();
+        let job = submit(&mut lab, 2, gpus(1));
+        lab.slurm.alter(job, |job| job.words = before.into());
+        lab.seconds(2);
+        let planned = lab.row(job).when;
+        lab.slurm.alter(job, |job| job.words = after.into());
+        lab.restart();
+        lab.turn();
+        let is_other = before != after && after != "my words";
+        assert_eq!(lab.row(job).when != planned, is_other, "{before}, {after}");
+        assert!(lab.steer.news().is_empty());
+    }
+}

@@ -185,7 +185,12 @@ impl JobSeen {
     /// Number of tasks on each of its nodes for which it has generic resources, at most. Tasks that
     /// share cores have their own.
     pub(crate) fn tasks_with_gres(&self) -> u64 {
-        let tasks = self.tasks.div_ceil(self.nodes_asked());
+        self.tasks_with_gres_on(self.nodes_asked())
+    }
+
+    /// Number of tasks on each of so many nodes for which it has generic resources, at most.
+    pub(crate) fn tasks_with_gres_on(&self, nodes: u64) -> u64 {
+        let tasks = self.tasks.div_ceil(nodes.max(1));
         tasks.max(self.demands.tasks_per_node).max(1)
     }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From a job of the batch system to a request of the planner.
 
+use std::collections::BTreeSet;
+
 use pbs_cluster_planner::{Throttle, When};
 use pbs_manager::ledger::{After, Outcome, Row};
 use pbs_manager::Wish;
-use pbs_resources::{parse_duration_s, Rset};
+use pbs_resources::{parse_duration_s, Item, Rset};
 
 use crate::demands::Per;
 use crate::steer::seen::{JobSeen, Memory};
@@ -148,6 +150,36 @@ pub fn wish_of(
         throttle: throttle_of(job),
         ..Wish::new(rset, &job.user, &job.account)
     })
+}
+
+/// Whether a request has the generic resources, features, licences and times that its job wants
+/// now; `rset` is that of the request.
+///
+/// Cores and memory are not compared: the batch system shows others of a committed job. Amounts on
+/// each node are those for the planned number of nodes.
+pub(crate) fn has_demands_of(job: &JobSeen, row: &Row, rset: &Rset) -> bool {
+    let is_of_slurm = |item: &&Item| {
+        let prefixes = ["gres-", "feature-", "license-"];
+        prefixes.iter().any(|prefix| item.resource.starts_with(prefix))
+    };
+    let names = |items: &[Item]| -> BTreeSet<String> {
+        items.iter().filter(is_of_slurm).map(Item::to_string).collect()
+    };
+    let nodes = rset.chunks.iter().map(|chunk| chunk.count).sum();
+    let of_node = job.demands.of_node(job.tasks_with_gres_on(nodes));
+    let planned = rset.chunks.first().map_or(&[][..], |chunk| &chunk.items);
+    if names(planned) != names(&of_node) || names(&rset.job_wide) != names(&job.demands.of_job()) {
+        return false;
+    }
+    let planned = match row.when.parse() {
+        Ok(When::Deadline { end_s, late } | When::Between { end_s, late, .. }) => {
+            (Some(end_s), late, None)
+        }
+        Ok(When::Fixed { start_s }) => (None, false, Some(start_s)),
+        _ => (None, false, None),
+    };
+    let words = Words::read(&job.words, job.key.submit_s);
+    words.is_ok_and(|words| planned == (words.deadline_s, words.is_late, words.start_s))
 }
 
 /// Limit of an array without one.

@@ -15,7 +15,7 @@ use super::{
 use crate::steer::controller::{Controller, Revoked};
 use crate::steer::link::Link;
 use crate::steer::seen::{Hold, JobSeen, JobState, Key};
-use crate::steer::wish::{begin_s, hold_of, wish_of, Words, UNLIMITED};
+use crate::steer::wish::{begin_s, has_demands_of, hold_of, wish_of, Words, UNLIMITED};
 
 impl Steer {
     /// Compares what is seen with what is planned.
@@ -235,14 +235,16 @@ impl Steer {
             let mut of = Asked { limit_s: Some(row.limit_s()), ..asked.clone() };
             of.demands.throttle = row.set_most.filter(|&most| most < UNLIMITED).unwrap_or(0);
             // What can't be read counts as it is now.
-            if let Ok(rset) = row.rset.parse::<Rset>() {
+            let rset = row.rset.parse::<Rset>();
+            if let Ok(rset) = &rset {
                 of.nodes = rset.chunks.iter().map(|chunk| chunk.count).sum();
             }
             // No job is planned while it is held or wants what cannot be planned.
             if hold_of(&job.words).is_some() {
                 of.words.clear();
             }
-            of.foreign = None;
+            let has_other = rset.is_ok_and(|rset| !has_demands_of(job, &row, &rset));
+            of.foreign = has_other.then(|| "planned with other demands".into());
             of
         };
         let before = of.asked.get_or_insert_with(booked);
