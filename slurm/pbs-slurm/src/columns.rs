@@ -104,6 +104,15 @@ const NEVER: [&str; 11] = [
     "AssociationTimeLimit",
 ];
 
+/// Parts of Slurm's reasons for which a job that was sent back is held: its launch failed, it ended
+/// with a status of `RequeueExitHold`, it was sent back too often, or an operator wanted that.
+const HELD_BY_REQUEUE: [&str; 4] = [
+    "requeued held",
+    "requeued in held state",
+    "requeued in special exit state",
+    "JobHoldMaxRequeue",
+];
+
 /// Outcomes of runs that hooks have told, by number and submission of the job: a job that is sent
 /// back runs again with the same number, and is submitted anew.
 pub type Ends = HashMap<(u32, u64), String>;
@@ -260,6 +269,9 @@ fn state_of(state: &str, priority: &str, reason: &str, how: Option<&String>) -> 
         "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" => {
             JobState::Pending(match (priority.parse::<u64>().ok()?, reason) {
                 (0, "JobHeldAdmin") => Hold::Admin,
+                (0, reason) if HELD_BY_REQUEUE.iter().any(|of| reason.contains(of)) => {
+                    Hold::Requeued
+                }
                 (0, _) => Hold::User,
                 _ => Hold::No,
             })
@@ -571,6 +583,13 @@ mod tests {
         assert_eq!(runs.nodes, ["n01", "n02"]);
         assert_eq!(job(&[(18, "JobHeldAdmin")]).state, JobState::Pending(Hold::Admin));
         assert_eq!(job(&[(7, "17")]).state, JobState::Pending(Hold::No));
+        for reason in ["launch failed requeued held", "job requeued in held state"] {
+            let state = job(&[(6, "REQUEUE_HOLD"), (18, reason)]).state;
+            assert_eq!(state, JobState::Pending(Hold::Requeued), "{reason}");
+            assert_eq!(job(&[(7, "17"), (18, reason)]).state, JobState::Pending(Hold::No));
+        }
+        let often = job(&[(18, "JobHoldMaxRequeue")]);
+        assert_eq!(often.state, JobState::Pending(Hold::Requeued));
         assert_eq!(job(&[(6, "COMPLETING")]).state, JobState::Completing(Some("failed".into())));
         // The end that was told is that of the run before it was sent back.
         let again = job(&[(3, "1795597641"), (6, "COMPLETING")]);

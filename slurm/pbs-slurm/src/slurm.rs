@@ -416,6 +416,12 @@ impl Controller for Slurm {
         answers.unwrap_or_else(|why| vec![Err(why); jobs.len()])
     }
 
+    fn comment(&mut self, job: Key, text: &str) -> Answer {
+        // As an argument of its own, a text of a user needs no quotes.
+        let (id, text) = (format!("JobId={}", job.name()), format!("Comment={text}"));
+        run("scontrol", &["update", &id, &text]).map(|_| ())
+    }
+
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Answer {
         // A time that is over is none.
         let start = start_s.map_or_else(|| "now".into(), |start_s| format!("uts{start_s}"));

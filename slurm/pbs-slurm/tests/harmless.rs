@@ -500,3 +500,44 @@ fn what_is_held_without_a_planner_stays_held() {
         }
     }
 }
+
+/// A job that Slurm or an operator sends back and holds stays held, whether there is a planner then
+/// or not, and also while its hold can't be written down.
+#[test]
+fn a_job_that_is_sent_back_and_held_stays_held() {
+    for case in ["planner", "without-planner", "mute", "of-its-user"] {
+        let mut lab = Lab::new(&format!("sent-back-and-held-{case}"));
+        let job = lab.slurm.submit(1, 1, 1, 60, 5);
+        lab.slurm.alter(job, |job| job.words = "pbs deadline=1h".into());
+        lab.seconds(3);
+        assert_eq!(lab.state(job), JobState::Running);
+        lab.slurm.is_mute = case == "mute";
+        let job = lab.slurm.requeue_held(job);
+        match case {
+            "without-planner" => {
+                lab.alone(20);
+                lab.restart();
+            }
+            "of-its-user" => {
+                lab.slurm.alter(job, |job| job.words = "pbs deadline=1h pbs-held".into());
+            }
+            _ => {}
+        }
+        lab.seconds(30);
+        assert_ne!(lab.state(job), JobState::Running, "{case}");
+        lab.slurm.is_mute = false;
+        lab.seconds(30);
+        lab.restart();
+        lab.seconds(10);
+        assert_eq!(lab.state(job), JobState::Pending(Hold::Admin), "{case}");
+        assert!(lab.slurm.told[&job].starts_with("held by"), "{:?}", lab.slurm.told);
+        let words = lab.slurm.job(job).unwrap().words.clone();
+        let by = if case == "of-its-user" { "" } else { "-by-operator" };
+        assert_eq!(words, format!("pbs deadline=1h pbs-held{by}"), "{case}");
+        // As job_submit.lua releases it; Slurm may have set a start when it sent the job back.
+        lab.slurm.alter(job, |job| job.words = "pbs deadline=1h".into());
+        lab.seconds(150);
+        assert_eq!(lab.state(job), JobState::Over("completed".into()), "{case}");
+        no_harm(&mut lab);
+    }
+}

@@ -199,7 +199,9 @@ impl World {
             23..=26 => NODES.iter().for_each(|node| self.lab.slurm.node(node, NodeState::Up)),
             27 => {
                 if let Some(key) = self.one(JobState::Running) {
-                    let again = self.lab.slurm.requeue(key);
+                    let slurm = &mut self.lab.slurm;
+                    let is_held = self.random.below(2) == 0;
+                    let again = if is_held { slurm.requeue_held(key) } else { slurm.requeue(key) };
                     self.keys.retain(|&of| of != key);
                     self.keys.push(again);
                 }

@@ -122,6 +122,13 @@ pub trait Controller {
     /// All of [`Fault`].
     fn limit(&mut self, job: Key, limit_s: u64) -> Result<(), Fault>;
 
+    /// Sets the comment of a job, in which holds of users and operators are written down.
+    ///
+    /// # Errors
+    ///
+    /// All of [`Fault`].
+    fn comment(&mut self, job: Key, text: &str) -> Result<(), Fault>;
+
     /// Sends a message to the user of a job.
     ///
     /// # Errors

@@ -70,6 +70,8 @@ pub enum Hold {
     User,
     /// Only an operator can.
     Admin,
+    /// The job was sent back, and held by that. Any other hold takes this mark away.
+    Requeued,
 }
 
 /// Progress of a job.

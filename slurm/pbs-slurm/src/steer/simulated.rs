@@ -259,6 +259,13 @@ impl Simulated {
         again
     }
 
+    /// A job is sent back and held, as after a failed prolog: no hook sees that.
+    pub fn requeue_held(&mut self, key: Key) -> Key {
+        let again = self.requeue(key);
+        self.alter(again, |job| job.state = JobState::Pending(Hold::Requeued));
+        again
+    }
+
     /// A launch failed: the job waits, and would start again by itself.
     pub fn launch_failed(&mut self, key: Key) {
         self.alter(key, |job| {
@@ -509,6 +516,14 @@ impl Controller for Simulated {
                 job.end_s = job.start_s.map(|start_s| start_s + limit_s);
             }
         });
+        Ok(())
+    }
+
+    fn comment(&mut self, job: Key, text: &str) -> Result<(), Fault> {
+        if self.is_mute {
+            return Err(Fault::Later);
+        }
+        self.pending(job)?.words = text.into();
         Ok(())
     }
 

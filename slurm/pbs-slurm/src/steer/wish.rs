@@ -26,6 +26,13 @@ pub(crate) fn hold_of(comment: &str) -> Option<&'static str> {
     HOLDS.iter().find(|(word, _)| is_there(word)).map(|(_, why)| *why)
 }
 
+/// A comment with the word by which job_submit.lua writes down a hold by an operator.
+pub(crate) fn held_by_operator(comment: &str) -> String {
+    let is_other = |word: &&str| !HOLDS.iter().any(|(hold, _)| hold == word);
+    let words = comment.split_whitespace().filter(is_other);
+    words.chain([HOLDS[1].0]).collect::<Vec<_>>().join(" ")
+}
+
 /// Words of a user to the planner, beyond the options of the batch system. In a job's comment: `pbs
 /// deadline=4h`, `pbs start=1764000000 late`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -333,6 +333,7 @@ impl Steer {
                         + if events.is_empty() { self.settings.look } else { self.settings.again };
                     self.answers();
                     self.set_unread_aside(controller);
+                    self.mark_requeued(controller);
                     self.wake(manager, now)?;
                     self.close_nodes(manager)?;
                     self.reconcile(manager, controller, now)?;

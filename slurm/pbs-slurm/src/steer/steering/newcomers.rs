@@ -7,12 +7,42 @@ use std::time::Duration;
 use pbs_manager::{Error, Manager};
 
 use super::{operator, Asked, Declined, Steer};
-use crate::steer::controller::Controller;
+use crate::steer::controller::{Controller, Fault};
 use crate::steer::link::Link;
 use crate::steer::seen::{Hold, JobSeen, JobState, Key};
-use crate::steer::wish::{hold_of, wish_of};
+use crate::steer::wish::{held_by_operator, hold_of, wish_of};
+
+/// Jobs whose hold by a requeue is written down in a turn at most: each takes a command.
+const MARKED_AT_ONCE: usize = 50;
 
 impl Steer {
+    /// Writes down the holds of jobs that were sent back and held: no hook sees these. The hold of
+    /// the planner would hide them.
+    ///
+    /// A job whose hold can't be written down now is left as it is: it is held, and not planned.
+    pub(super) fn mark_requeued(&mut self, controller: &mut dyn Controller) {
+        let requeued = JobState::Pending(Hold::Requeued);
+        let held = self.world.jobs.iter().enumerate().filter(|(_, job)| job.state == requeued);
+        let held: Vec<usize> = held.map(|(at, _)| at).collect();
+        for (turn, at) in held.into_iter().enumerate() {
+            let job = &mut self.world.jobs[at];
+            let key = job.key;
+            let is_marked = hold_of(&job.words).is_some();
+            if !is_marked {
+                job.words = held_by_operator(&job.words);
+            }
+            let marked = match turn {
+                _ if is_marked => Ok(()),
+                0..MARKED_AT_ONCE => controller.comment(key, &job.words),
+                _ => Err(Fault::Later),
+            };
+            if let Err(why) = marked {
+                job.state = JobState::Pending(Hold::Admin);
+                self.failed(key, "comment", &why);
+            }
+        }
+    }
+
     /// Jobs that were not planned before are held, and planned if they can be.
     pub(super) fn welcome(
         &mut self,
