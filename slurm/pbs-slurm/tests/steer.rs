@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::*;
 use pbs_manager::ledger::{Row, State};
-use pbs_slurm::steer::{Hold, JobState, Key, NodeState, Settings, Steer};
+use pbs_slurm::steer::{Hold, JobState, Key, NodeState, Settings, Steer, LOST, UNSEEN};
 
 #[test]
 fn a_job_is_held_at_first_sight_and_runs_where_planned() {
@@ -101,9 +101,37 @@ fn a_vanished_job_is_reported_as_lost() {
     lab.turn();
     lab.slurm.crash(&[runs, waits]);
     lab.turn();
-    assert!(lab.outcome(runs).starts_with("lost"));
+    assert!(lab.outcome(runs).starts_with("ended unseen"));
     assert!(lab.outcome(waits).starts_with("lost"));
     assert!(lab.steer.news().iter().any(|news| news.contains("submit it again")));
+}
+
+/// Slurm forgets jobs that have ended, and a planner that was away for longer finds them gone. They
+/// are not lost: only one that never began is to be submitted again.
+#[test]
+fn a_job_that_ended_without_a_planner_is_not_lost() {
+    let mut lab = Lab::new("ended-unseen");
+    let runs = lab.slurm.submit(1, 1, 1, 600, 90);
+    lab.seconds(3);
+    let soon = lab.slurm.submit(2, 1, 1, 600, 90);
+    let begin_s = lab.now_s + WINDOW_S;
+    lab.slurm.alter(soon, |job| job.start_s = Some(begin_s));
+    let late = lab.slurm.submit(3, 4, 8, 60, 30);
+    lab.turn();
+    assert!(committed(&lab.state(soon)) && !committed(&lab.state(late)));
+    lab.alone(200);
+    for key in [runs, soon] {
+        assert_eq!(lab.state(key), JobState::Over("completed".into()));
+    }
+    lab.slurm.crash(&[runs, soon, late]);
+    lab.restart();
+    lab.turn();
+    for key in [runs, soon] {
+        assert_eq!(lab.outcome(key), UNSEEN);
+    }
+    assert_eq!(lab.outcome(late), LOST);
+    let news = lab.steer.news();
+    assert_eq!(news.iter().filter(|news| news.contains("submit it again")).count(), 1, "{news:?}");
 }
 
 /// A job whose row can't be read is set aside and told once. One that runs keeps its nodes, one that

@@ -33,5 +33,5 @@ pub use seen::{
     Closing, Hold, JobSeen, JobState, Key, Memory, NoKey, NodeSeen, NodeState, Unread, World,
 };
 pub use simulated::{By, Simulated};
-pub use steering::{Settings, Steer, LOST};
+pub use steering::{Settings, Steer, LOST, UNSEEN};
 pub use wish::{wish_of, Words};

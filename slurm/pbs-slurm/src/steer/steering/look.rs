@@ -10,7 +10,7 @@ use pbs_resources::Rset;
 
 use super::{
     ended, is_where_planned, nodes_of, not_started, operator, over, sorted, Asked, Committed,
-    Shown, Steer, AGAIN, ALTERED_AT_ONCE, LOST, NEW_AT_ONCE,
+    Shown, Steer, AGAIN, ALTERED_AT_ONCE, LOST, NEW_AT_ONCE, UNSEEN,
 };
 use crate::steer::controller::{Controller, Revoked};
 use crate::steer::link::Link;
@@ -73,6 +73,7 @@ impl Steer {
         self.welcome(manager, controller, &new, now)?;
         let gone: Vec<Key> = self.jobs.keys().copied().filter(|key| !seen.contains(key)).collect();
         for key in gone {
+            let may_have_begun = self.jobs.get(&key).is_some_and(|of| of.may_have_begun);
             let id = self.forget(key);
             let Some(row) = id.and_then(|id| manager.open_row(id)) else {
                 continue;
@@ -83,7 +84,13 @@ impl Steer {
                     && job.key.submit_s > key.submit_s
                     && job.user == row.user
             });
-            let outcome = if is_again { AGAIN } else { LOST };
+            let outcome = if is_again {
+                AGAIN
+            } else if row.state == State::Running || may_have_begun {
+                UNSEEN
+            } else {
+                LOST
+            };
             if is_again {
                 self.followers_out(manager, controller, row.id);
             }
@@ -219,6 +226,7 @@ impl Steer {
         let Some(of) = self.jobs.get_mut(&key) else {
             return;
         };
+        of.may_have_begun = false;
         let Some(row) = row else {
             // Its request is over, and it is not: it becomes another.
             self.forget(key);

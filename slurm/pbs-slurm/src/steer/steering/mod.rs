@@ -36,7 +36,10 @@ const AGAIN_AT_ONCE: usize = 50;
 const ALTERED_AT_ONCE: usize = 50;
 /// Last requests that a planner reads when it starts, for the earliest starts that users want.
 const RECENT: Page = Page { rows: 20_000, bytes: 64 << 20 };
-/// Outcome of a request whose job has disappeared.
+/// Outcome of a request whose job had begun, and has disappeared: the batch system forgets jobs a
+/// while after their end.
+pub const UNSEEN: &str = "ended unseen by the planner; its outcome is not known";
+/// Outcome of a request whose job has disappeared, and had not begun.
 pub const LOST: &str = "lost by the controller; submit it again";
 /// Outcome of a request whose job was sent back, and is planned as another.
 const AGAIN: &str = "sent back, and planned as another request";
@@ -105,6 +108,9 @@ struct Tracked {
     is_ending: bool,
     /// Whether the planner ended the job.
     is_stopped: bool,
+    /// Whether the job was let go, as far as the ledger tells, and may have begun and ended while
+    /// there was no planner.
+    may_have_begun: bool,
     /// Whether the job runs where it was not planned, and that was reported.
     is_outside: bool,
 }
@@ -247,11 +253,14 @@ impl Steer {
             unread: Vec::new(),
             remarks: Vec::new(),
         };
+        // All that began until then was let go by the planner before this one.
+        let until_s = manager.clock_s().saturating_add(settings.window.as_secs());
         for row in manager.open_rows() {
             if let Some(key) = key_of(&row) {
                 this.track(key, row.id, None);
                 if let Some(of) = this.jobs.get_mut(&key) {
                     of.shown = Shown::Stale;
+                    of.may_have_begun = row.start_s.is_some_and(|start_s| start_s <= until_s);
                 }
             }
         }
@@ -381,6 +390,7 @@ impl Steer {
             committed: None,
             is_ending: false,
             is_stopped: false,
+            may_have_begun: false,
             is_outside: false,
         };
         self.jobs.insert(key, of);
