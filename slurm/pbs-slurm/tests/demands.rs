@@ -194,6 +194,23 @@ fn a_job_that_slurm_does_not_start_waits_a_while() {
     assert_eq!(last_outcome(&mut lab, job), "completed");
 }
 
+/// A reservation that can't be planned keeps nodes for others; a job that waits there is no reason to
+/// try without end.
+#[test]
+fn a_job_in_the_way_of_an_unplanned_reservation_waits_a_while() {
+    let mut lab = Lab::new("unplanned-reservation");
+    lab.slurm.hidden = ["n01", "n02", "n03", "n04"].map(String::from).into();
+    let job = lab.slurm.submit(1, 1, 1, 60, 5);
+    lab.seconds(60);
+    let tried = lab.slurm.commits.iter().filter(|(_, key, _)| *key == job).count();
+    assert_eq!(tried, 3);
+    let told = &lab.slurm.told[&job];
+    assert!(told.contains("ReqNodeNotAvail") && told.contains("in a while"), "{told}");
+    lab.slurm.hidden.clear();
+    lab.seconds(90);
+    assert_eq!(last_outcome(&mut lab, job), "completed");
+}
+
 /// A job of which a part is not known is neither planned anew nor let go. What it was is known, and
 /// what it is may be another thing.
 #[test]

@@ -72,6 +72,8 @@ pub struct Simulated {
     pub licenses: BTreeMap<String, u64>,
     /// Reservations. Their nodes get no job that would run in their times.
     pub closed: Vec<Closing>,
+    /// Nodes of a reservation that the planner can't plan round.
+    pub hidden: BTreeSet<String>,
 }
 
 impl Simulated {
@@ -329,6 +331,11 @@ impl Simulated {
         }
         if self.is_reserved(seen) {
             self.alter(key, |job| job.reason = "Reservation".into());
+            return;
+        }
+        if seen.required.iter().any(|node| self.hidden.contains(node)) {
+            let why = "ReqNodeNotAvail, Reserved for maintenance";
+            self.alter(key, |job| job.reason = why.into());
             return;
         }
         let nodes = seen.required.clone();

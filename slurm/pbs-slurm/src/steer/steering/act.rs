@@ -12,10 +12,19 @@ use crate::steer::link::{Link, Order};
 use crate::steer::seen::{JobSeen, JobState, Key};
 use crate::steer::wish::begin_s;
 
-/// Reasons, or beginnings of them, that are the job's own: it waits for others of its user or account.
+/// Reasons, or beginnings of them, that are the job's own: it waits for others of its user or account,
+/// or for nodes that the batch system keeps and the planner does not know of.
 /// Other jobs were late for the batch system, and are planned again at once.
-const OWN_REASONS: [&str; 6] =
-    ["Dependency", "JobArrayTaskLimit", "Licenses", "Assoc", "QOS", "Reservation"];
+const OWN_REASONS: [&str; 7] = [
+    "Dependency",
+    "JobArrayTaskLimit",
+    "Licenses",
+    "Assoc",
+    "QOS",
+    "Reservation",
+    // With a suffix: "ReqNodeNotAvail, Reserved for maintenance".
+    "ReqNodeNotAvail",
+];
 /// Failed starts of a job after which it waits before it is planned again. Its nodes are free for
 /// others meanwhile.
 const STARTS_AT_ONCE: u32 = 3;
