@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_plan::{leppert, to_toml};
+use pbs_text::Problem;
 use serde_json::json;
 
 use crate::failure::Failure;
@@ -111,12 +112,12 @@ pub(crate) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, F
     }
     if !text.contains(";;") {
         let what = if text.trim().is_empty() { "it is empty" } else { "it is none of these" };
-        return Err(Failure::Failed(format!(
-            "{}: {what}; name a file with a plan on one line (PROCESSES;ID,BUFFER;...;;...), a \
-             workflow in WfFormat (JSON with \"workflow\") or in DOT (digraph), or the directory of \
-             a job",
-            files::name(&options.file)
-        )));
+        let message = format!(
+            "{what}; name a file with a plan on one line (PROCESSES;ID,BUFFER;...;;...), a workflow \
+             in WfFormat (JSON with \"workflow\") or in DOT (digraph), or the directory of a job"
+        );
+        let problems = vec![Problem { line: None, message }];
+        return Err(Failure::Invalid { file: files::name(&options.file), problems });
     }
     let (plan_id, cpu) = (options.plan_id.unwrap_or(1), options.cpu.unwrap_or(0));
     let plan = leppert::import(&text, plan_id, cpu)
