@@ -289,8 +289,8 @@ impl<M: Memory> Node<M> {
     /// old plan while the new one is made, its planner is not aware that the process has them, and
     /// lets another process begin first.
     ///
-    /// If the old plan has ended and this one begins a new run, nothing is refused: all processes may
-    /// begin anew.
+    /// If the old plan has ended and this one begins a new run, nothing is refused: all processes
+    /// may begin anew.
     ///
     /// `elsewhere` returns the progress of a process that another CPU has, by its id; `None`: it is
     /// not known.  Call this on a node that has taken over its processes.  Takes

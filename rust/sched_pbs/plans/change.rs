@@ -412,7 +412,7 @@ fn put_in_force(change: &mut PlanSwap, may_refuse: bool) -> Result<(), InstallRe
         let mut done = Ok(false);
         // The CPU is online, as checked before.
         sched_class::call_on(change.cpu.number(), || {
-            // A step that copies many processes may check one before the one it waits for is copied.
+            // A step that copies many processes may check one before it copies the awaited one.
             done = swap(change, most, may_refuse && round < MAX_ROUNDS);
         })?;
         if done? {
