@@ -563,7 +563,7 @@ pub fn two_planners() -> Verdict {
     node.read_until(EventKind::TaskEnded, 1)?;
     let second = ask(&["run", "job.toml"])?;
     check_eq!(second.status, Some(1), "status: {}", second.stderr);
-    let who = format!("process {} plans with it", first.id());
+    let who = format!("process {} plans this node with it", first.id());
     check!(second.stderr.contains(&who), "reason: {}", second.stderr);
     let first = said(&first.wait_with_output().context("wait")?);
     check_eq!(first.status, Some(0), "status: {}", first.stderr);

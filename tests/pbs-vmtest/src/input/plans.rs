@@ -54,7 +54,7 @@ fn header_cases() -> Vec<Case> {
         ("all the CPUs of the world", with(24, &u32::MAX.to_ne_bytes()), EINVAL, "truncated"),
         ("size of configuration", with(28, &8u32.to_ne_bytes()), EINVAL, "config_bytes"),
         ("configuration that isn't there", with(28, &256u32.to_ne_bytes()), EINVAL, ""),
-        ("flags", with(32, &1u64.to_ne_bytes()), EINVAL, "flags"),
+        ("flags", with(32, &2u64.to_ne_bytes()), EINVAL, "flags"),
         ("failures of the future", with(40, &u64::MAX.to_ne_bytes()), EINVAL, "dealt_seq"),
         ("lease too short", with(48, &99_999_999u64.to_ne_bytes()), EINVAL, "lease_ns"),
         ("lease too long", with(48, &3_600_000_000_001u64.to_ne_bytes()), EINVAL, "lease_ns"),
