@@ -152,7 +152,7 @@ runtime_ns = 0
     );
 }
 
-/// What a task has and the result has not is named, also if nobody here knows it.
+/// Fields of a task that the result lacks are named, also fields that nobody here knows.
 #[test]
 fn fields_that_are_not_read_are_named() {
     let text = r#"{"workflow": {"specification": {"tasks": [

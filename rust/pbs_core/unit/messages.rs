@@ -283,7 +283,7 @@ fn threshold_that_is_off_signals_nothing() {
     assert_eq!(told(&scene), []);
 }
 
-/// Where slots float, the lateness is checked when the turn of the receiver comes and when its wait
+/// Lateness where slots float is checked when the turn of the receiver comes, and when its wait
 /// ends.
 #[test]
 fn late_message_is_signalled_where_slots_float() {
