@@ -3,11 +3,19 @@
 //! Reading back of the plan of a CPU.
 
 use super::control;
-use crate::{linux::storage::CHARGED, pbs_core::wire, percpu::cpus};
+use crate::{
+    linux::storage::CHARGED,
+    pbs_core::{wire, Plan},
+    percpu::{cpu::Cpu, cpus},
+    state::node::KernelMemory,
+};
 use kernel::{alloc::KVVec, prelude::*, task_ext::give_way};
 
-/// Number of slots, or of edges, that are copied with the run queue locked.
-const SLOTS_A_LOCK: usize = 128;
+/// Number of records that are copied with the run queue locked.
+const RECORDS_A_LOCK: usize = 128;
+
+/// Length of the longest record that is copied so.
+const RECORD_BYTES: usize = wire::SLOT_BYTES;
 
 /// The plan of a CPU, as a plan of one CPU with its configuration, and the generation of that.
 pub(crate) fn read_back(number: u32) -> Result<(KVVec<u8>, u32)> {
@@ -45,62 +53,52 @@ pub(crate) fn read_back(number: u32) -> Result<(KVVec<u8>, u32)> {
             .ok_or(ENOENT)?;
         out.extend_from_slice(&process.record().bytes(), CHARGED)?;
     }
-    let mut piece = [0; SLOTS_A_LOCK * wire::SLOT_BYTES];
-    for first in (0..record.nr_slots as usize).step_by(SLOTS_A_LOCK) {
-        give_way()?;
-        let used = cpu
-            .lock_for_change(|_, _, state| {
-                let plan = state.node.as_ref()?.plan();
-                let slots = plan.slots().iter().skip(first);
-                let mut used = 0;
-                for (slot, place) in slots.zip(piece.chunks_exact_mut(wire::SLOT_BYTES)) {
-                    let process = plan.process(slot.process);
-                    let id = process.map_or(wire::IDLE, |process| process.id);
-                    place.copy_from_slice(&wire::encode::slot(slot.length_insns, id, slot.task));
-                    used += wire::SLOT_BYTES;
-                }
-                Some(used)
-            })
-            .flatten()
-            .ok_or(ENOENT)?;
-        out.extend_from_slice(piece.get(..used).unwrap_or_default(), CHARGED)?;
-    }
-    for first in (0..record.nr_edges as u32).step_by(SLOTS_A_LOCK) {
-        give_way()?;
-        let used = cpu
-            .lock_for_change(|_, _, state| {
-                let plan = state.node.as_ref()?.plan();
-                let edges = first..plan.edges().len() as u32;
-                let mut used = 0;
-                for (edge, place) in edges.zip(piece.chunks_exact_mut(wire::EDGE_BYTES)) {
-                    place.copy_from_slice(&plan.edge_record(edge));
-                    used += wire::EDGE_BYTES;
-                }
-                Some(used)
-            })
-            .flatten()
-            .ok_or(ENOENT)?;
-        out.extend_from_slice(piece.get(..used).unwrap_or_default(), CHARGED)?;
-    }
-    if header.with_arrivals {
-        for first in (0..record.nr_edges as u32).step_by(SLOTS_A_LOCK) {
-            give_way()?;
-            let used = cpu
-                .lock_for_change(|_, _, state| {
-                    let plan = state.node.as_ref()?.plan();
-                    let edges = first..plan.edges().len() as u32;
-                    let mut used = 0;
-                    let places = piece.chunks_exact_mut(wire::ARRIVAL_BYTES);
-                    for (edge, place) in edges.zip(places.take(SLOTS_A_LOCK)) {
-                        place.copy_from_slice(&plan.arrival_record(edge));
-                        used += wire::ARRIVAL_BYTES;
-                    }
-                    Some(used)
-                })
-                .flatten()
-                .ok_or(ENOENT)?;
-            out.extend_from_slice(piece.get(..used).unwrap_or_default(), CHARGED)?;
+    let slots = record.nr_slots as usize;
+    append(&mut out, cpu, slots, wire::SLOT_BYTES, |plan, index, place| {
+        if let Some(slot) = plan.slots().get(index) {
+            let process = plan.process(slot.process);
+            let id = process.map_or(wire::IDLE, |process| process.id);
+            place.copy_from_slice(&wire::encode::slot(slot.length_insns, id, slot.task));
         }
+    })?;
+    let edges = record.nr_edges as usize;
+    append(&mut out, cpu, edges, wire::EDGE_BYTES, |plan, index, place| {
+        place.copy_from_slice(&plan.edge_record(index as u32));
+    })?;
+    if header.with_arrivals {
+        append(&mut out, cpu, edges, wire::ARRIVAL_BYTES, |plan, index, place| {
+            place.copy_from_slice(&plan.arrival_record(index as u32));
+        })?;
     }
     Ok((out, generation))
+}
+
+/// Appends `count` records of `bytes` bytes each, at most [`RECORD_BYTES`], of the plan of a CPU;
+/// `write` writes the record of an index.
+///
+/// Fails with `ENOENT` if the CPU has no plan any more. Sleeps.
+fn append(
+    out: &mut KVVec<u8>,
+    cpu: &Cpu,
+    count: usize,
+    bytes: usize,
+    write: impl Fn(&Plan<KernelMemory>, usize, &mut [u8]),
+) -> Result {
+    let mut piece = [0; RECORDS_A_LOCK * RECORD_BYTES];
+    for first in (0..count).step_by(RECORDS_A_LOCK) {
+        give_way()?;
+        let records = RECORDS_A_LOCK.min(count - first);
+        let piece = piece.get_mut(..records * bytes).ok_or(EINVAL)?;
+        cpu.lock_for_change(|_, _, state| {
+            let plan = state.node.as_ref()?.plan();
+            for (index, place) in (first..).zip(piece.chunks_exact_mut(bytes)) {
+                write(plan, index, place);
+            }
+            Some(())
+        })
+        .flatten()
+        .ok_or(ENOENT)?;
+        out.extend_from_slice(piece, CHARGED)?;
+    }
+    Ok(())
 }
