@@ -403,114 +403,141 @@ fn check_begun(changes: &[PlanSwap]) -> Result<(), InstallRefusal> {
 /// Makes the CPU change plans, as soon as few enough processes are left to be copied.
 /// `may_refuse`: nothing happens if a task has begun that waits in the new plan.
 fn put_in_force(change: &mut PlanSwap, may_refuse: bool) -> Result<(), InstallRefusal> {
-    for round in 0..=MAX_ROUNDS {
-        let most = if round == MAX_ROUNDS {
-            usize::MAX
-        } else {
-            COPIED_LAST
-        };
-        let mut done = Ok(false);
-        // The CPU is online, as checked before.
-        sched_class::call_on(change.cpu.number(), || {
-            // A step that copies many processes may check one before it copies the awaited one.
-            done = swap(change, most, may_refuse && round < MAX_ROUNDS);
-        })?;
-        if done? {
-            break;
+    for round in 0..MAX_ROUNDS {
+        match step(change, COPIED_LAST, may_refuse)? {
+            Step::Done => return Ok(()),
+            Step::Refused(refusal) => return Err(refusal.into()),
+            Step::Behind => copy(change),
         }
-        copy(change);
     }
+    // A step that copies many processes may check one before it copies the awaited one.
+    step(change, usize::MAX, false)?;
     Ok(())
 }
 
+/// Outcome of an attempt to put a plan in force.
+enum Step {
+    /// The CPU has the new plan.
+    Done,
+    /// Too many processes are left to be copied.
+    Behind,
+    /// A task has begun that waits in the new plan.
+    Refused(Refusal),
+}
+
 /// Puts the new plan in place of the old one, on its CPU, if no more than `most` processes are left
-/// to be copied; `change` gets the old one.
-fn swap(change: &mut PlanSwap, most: usize, may_refuse: bool) -> Result<bool, Refusal> {
-    let swapped = change.cpu.lock_for_change(|rq, cpu, state| {
-        state.charge(rq);
-        state.sample_memory(rq, cpu);
-        let now_ns = state.clock.now_ns();
-        state.tell_untold(cpu);
-        if let Some(new) = change.node.as_deref_mut() {
-            match (state.node.as_deref_mut(), &mut change.take_over) {
-                (Some(old), Some(take_over)) => {
-                    let rows = &mut change.rows;
-                    let mut begun = Ok(());
-                    let applied = |new: &Node, process| {
-                        if let Some(rows) = rows {
-                            keep_threads(rows, new, process);
-                        }
-                        if may_refuse && begun.is_ok() {
-                            begun = new.check_begun_at_last(process);
-                        }
-                    };
-                    if !take_over.finish(old, new, most, now_ns, applied) {
-                        return Ok(false);
-                    }
-                    begun?;
-                }
-                _ => new.begin(None, change.dealt_seq, now_ns),
+/// to be copied; `change` gets the old one. The CPU is online.
+fn step(change: &mut PlanSwap, most: usize, may_refuse: bool) -> Result<Step> {
+    let mut step = Step::Done;
+    sched_class::call_on(change.cpu.number(), || {
+        change.cpu.lock_for_change(|rq, cpu, state| {
+            state.charge(rq);
+            state.sample_memory(rq, cpu);
+            let now_ns = state.clock.now_ns();
+            state.tell_untold(cpu);
+            step = follow(change, state, most, may_refuse, now_ns);
+            if matches!(step, Step::Done) {
+                swap(change, rq, cpu, state, now_ns);
+            }
+            state.settle(rq, cpu);
+        });
+    })?;
+    Ok(step)
+}
+
+/// Brings the new plan to where the old one of its CPU is.
+fn follow(
+    change: &mut PlanSwap,
+    state: &mut State,
+    most: usize,
+    may_refuse: bool,
+    now_ns: u64,
+) -> Step {
+    let Some(new) = change.node.as_deref_mut() else {
+        return Step::Done;
+    };
+    let (Some(old), Some(take_over)) = (state.node.as_deref_mut(), &mut change.take_over) else {
+        new.begin(None, change.dealt_seq, now_ns);
+        return Step::Done;
+    };
+    let mut begun = Ok(());
+    let applied = |new: &Node, process| {
+        if let Some(rows) = &mut change.rows {
+            keep_threads(rows, new, process);
+        }
+        if may_refuse && begun.is_ok() {
+            begun = new.check_begun_at_last(process);
+        }
+    };
+    if !take_over.finish(old, new, most, now_ns, applied) {
+        return Step::Behind;
+    }
+    begun.map_or_else(Step::Refused, |()| Step::Done)
+}
+
+/// Exchanges the plans of a CPU; `change` gets the old one.
+fn swap(
+    change: &mut PlanSwap,
+    rq: &RunQueue,
+    cpu: &'static Cpu,
+    state: &mut State,
+    now_ns: u64,
+) {
+    let tap = core::mem::take(state.tap_mut());
+    core::mem::swap(&mut state.node, &mut change.node);
+    state.generation = state.generation.wrapping_add(1);
+    match &mut state.node {
+        Some(node) => node.begin_record(tap, change.kept, change.node.is_some()),
+        None => {
+            state.tap = tap;
+            if change.node.is_some() && state.tap.is_on() {
+                state.tap.note(Input::gone(now_ns));
             }
         }
-        let tap = core::mem::take(state.tap_mut());
-        core::mem::swap(&mut state.node, &mut change.node);
-        state.generation = state.generation.wrapping_add(1);
-        match &mut state.node {
-            Some(node) => node.begin_record(tap, change.kept, change.node.is_some()),
+    }
+    state.events.swap_links(&mut change.links);
+    entity::set_plan(rq, state.node.is_some());
+    cpu.usage.set_has_plan(state.node.is_some());
+    state.lease = Lease::new(change.lease_ns, now_ns);
+    if let Some(lease) = &state.lease {
+        cpu.lease.start_abs(lease.end_ns());
+    }
+    if state.node.is_none() {
+        state.faults.mend();
+    }
+    state.memory.begin_period();
+    state.show_memory();
+    if let Some(old) = &change.node {
+        old.leave_slot(&mut Emitter::new(cpu, &mut state.events, old.plan_id(), 0));
+    }
+    if state.threads.is_none() {
+        state.threads = change.threads.take();
+    }
+    if let Some(threads) = &mut state.threads {
+        change.rows = match change.rows.take() {
+            Some(rows) => Some(threads.replace_rows(rows, change.reason)),
             None => {
-                state.tap = tap;
-                if change.node.is_some() && state.tap.is_on() {
-                    state.tap.note(Input::gone(now_ns));
-                }
+                threads.lose_rows(change.reason);
+                None
             }
-        }
-        state.events.swap_links(&mut change.links);
-        entity::set_plan(rq, state.node.is_some());
-        cpu.usage.set_has_plan(state.node.is_some());
-        state.lease = Lease::new(change.lease_ns, now_ns);
-        if let Some(lease) = &state.lease {
-            cpu.lease.start_abs(lease.end_ns());
-        }
-        if state.node.is_none() {
-            state.faults.mend();
-        }
-        state.memory.begin_period();
-        state.show_memory();
-        if let Some(old) = &change.node {
-            old.leave_slot(&mut Emitter::new(cpu, &mut state.events, old.plan_id(), 0));
-        }
-        if state.threads.is_none() {
-            state.threads = change.threads.take();
-        }
-        if let Some(threads) = &mut state.threads {
-            change.rows = match change.rows.take() {
-                Some(rows) => Some(threads.replace_rows(rows, change.reason)),
-                None => {
-                    threads.lose_rows(change.reason);
-                    None
-                }
-            };
-        }
-        let plan_id = match (state.node.as_deref(), change.node.as_deref()) {
-            (Some(node), _) | (None, Some(node)) => node.plan_id(),
-            (None, None) => 0,
         };
-        if state.node.is_some() || change.node.is_some() {
-            let mut event = Event::new(change.kind, now_ns);
-            if let Some(reason) = change.drop_reason {
-                event.reason = reason as u16;
-                cpu.drop_request.set_last(reason);
-            }
-            event.value = state
-                .node
-                .as_ref()
-                .map_or(0, |node| u64::from(node.slots()));
-            Emitter::new(cpu, &mut state.events, plan_id, 0).emit(&event);
+    }
+    let plan_id = match (state.node.as_deref(), change.node.as_deref()) {
+        (Some(node), _) | (None, Some(node)) => node.plan_id(),
+        (None, None) => 0,
+    };
+    if state.node.is_some() || change.node.is_some() {
+        let mut event = Event::new(change.kind, now_ns);
+        if let Some(reason) = change.drop_reason {
+            event.reason = reason as u16;
+            cpu.drop_request.set_last(reason);
         }
-        state.settle(rq, cpu);
-        Ok(true)
-    });
-    swapped.unwrap_or(Ok(true))
+        event.value = state
+            .node
+            .as_ref()
+            .map_or(0, |node| u64::from(node.slots()));
+        Emitter::new(cpu, &mut state.events, plan_id, 0).emit(&event);
+    }
 }
 
 /// Number of processes that are checked, and of threads that are notified, with the run queue
@@ -581,10 +608,7 @@ pub(crate) fn remove(
         drop_reason,
         reason: reason as u16,
     };
-    put_in_force(&mut change, false).map_err(|refused| match refused {
-        InstallRefusal::Kernel(error) => error,
-        _ => EINVAL,
-    })?;
+    step(&mut change, usize::MAX, false)?;
     control.fronts.leave(cpu.number());
     tell_lost(&change);
     Ok(change.node.is_some())
