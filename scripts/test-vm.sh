@@ -97,7 +97,7 @@ machine()
 	! vm_test_wanted "$arch" vm-runner || asked=yes
 	if [ "$arch$DEBUG" = arm640 ]; then
 		! wanted packages main-job loop service slurm-in-the-guest static-branches \
-			safe-code-is-refused class-does-not-panic on-real-hardware || asked=yes
+			safe-code-is-refused class-does-not-panic stack-is-small on-real-hardware || asked=yes
 	else
 		! wanted kunit || asked=yes
 		[ "$arch$DEBUG" != x86_640 ] || ! wanted debian || asked=yes
@@ -116,6 +116,7 @@ machine()
 		beside check packages "$TOP/tests/packages"
 		beside check static-branches "$TOP/tests/static-branches"
 		beside check class-does-not-panic "$TOP/tests/class-does-not-panic"
+		beside check stack-is-small "$TOP/tests/stack-is-small"
 		beside check on-real-hardware "$TOP/tests/on-real-hardware"
 		beside check main-job env ARCH=arm64 "$TOP/scripts/run-main-job"
 		beside check loop env ARCH=arm64 "$TOP/scripts/run-loop"

@@ -4,9 +4,10 @@
 //! tasks can end.
 
 use super::circle::Circle;
-use super::memory::{pause, sort, Memory};
+use super::memory::{pause, Memory};
 use super::plan::{Edge, Plan, Slot};
 use super::refusal::{Fault, Refusal};
+use super::sort::sort;
 use super::wire::Section;
 
 const NONE: u32 = u32::MAX;

@@ -5,7 +5,6 @@
 //! The kernel and a user-space program allocate differently.  All allocation happens when a plan or
 //! a node is constructed, in process context and outside every lock; afterwards nothing grows.
 
-use core::cmp::Ordering;
 use core::ops::DerefMut;
 
 use super::input::Tap;
@@ -47,16 +46,3 @@ pub struct Interrupted;
 /// Lack of memory for a plan or a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMemory;
-
-/// Sorts, pausing at intervals.  Cannot be aborted half way.
-pub(super) fn sort<M: Memory, T>(slice: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
-    let mut compared = 0_usize;
-    slice.sort_unstable_by(|one, other| {
-        compared += 1;
-        if compared & (PAUSE_EVERY - 1) == 0 {
-            // Sorting cannot stop half way; the next pause of the caller aborts.
-            let _ = M::pause();
-        }
-        compare(one, other)
-    });
-}

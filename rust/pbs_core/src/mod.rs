@@ -72,6 +72,7 @@ mod slot;
 mod slots;
 #[cfg(any(test, feature = "std"))]
 mod snapshot;
+mod sort;
 mod standing;
 mod sums;
 mod take_over;
@@ -100,6 +101,7 @@ pub use rate::Rate;
 pub use refusal::{Errno, Fault, Part, Refusal};
 pub use run::Presence;
 pub use signals::NodeThresholds;
+pub use sort::sort;
 pub use take_over::TakeOver;
 pub use thresholds::Progress;
 #[cfg(any(test, feature = "std"))]

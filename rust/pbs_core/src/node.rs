@@ -75,17 +75,36 @@ impl<M: Memory> Node<M> {
         plan_id: u64,
         now_ns: u64,
     ) -> Result<Node<M>, NoMemory> {
+        let mut node = Node::without_places(plan, config, rate, plan_id, now_ns)?;
+        node.place_all();
+        Ok(node)
+    }
+
+    /// [`Node::new`], with [`place_all`](Node::place_all) left to do: until then the node must not
+    /// be used.  The kernel calls that once the node is no longer on its small stack.
+    #[inline(never)]
+    pub fn without_places(
+        plan: Plan<M>,
+        config: Config,
+        rate: Rate,
+        plan_id: u64,
+        now_ns: u64,
+    ) -> Result<Node<M>, NoMemory> {
         let rates = Rates::new(&plan, rate)?;
-        let processes = plan.processes.len();
+        let count = plan.processes.len();
         let floats = config.dispatch() == Dispatch::Deadline;
-        let mut node = Node {
+        let processes = Processes::new(&plan)?;
+        let queue = Queue::new(count, config.idle_policy())?;
+        let floating = Floating::new(if floats { count } else { 0 })?;
+        let wait_lists = WaitLists::new(&plan)?;
+        Ok(Node {
             status: PlanStatus::new(plan_id, now_ns),
             policy: Policy::new(config, rates.cpu()),
             rates,
-            processes: Processes::new(&plan)?,
-            queue: Queue::new(processes, config.idle_policy())?,
-            floating: Floating::new(if floats { processes } else { 0 })?,
-            wait_lists: WaitLists::new(&plan)?,
+            processes,
+            queue,
+            floating,
+            wait_lists,
             windows: Windows::new(&config, now_ns),
             budget: Budget::UNKNOWN,
             plan,
@@ -98,11 +117,14 @@ impl<M: Memory> Node<M> {
             responses: Responses::NONE,
             lengths: LengthChanges::NONE,
             tap: M::Tap::default(),
-        };
-        if floats {
-            (0..processes as u32).for_each(|p| node.place_anew(p));
+        })
+    }
+
+    /// Gives each process its place, where slots float.
+    pub fn place_all(&mut self) {
+        if self.floats() {
+            (0..self.processes.len() as u32).for_each(|p| self.place_anew(p));
         }
-        Ok(node)
     }
 
     /// Whether slots float.

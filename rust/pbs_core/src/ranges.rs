@@ -71,9 +71,10 @@ impl Config {
 
     /// Refuses a configuration with a number out of its range.
     pub fn check(&self) -> Result<(), Refusal> {
-        let numbers = self.values().into_iter().zip(self.ranges());
-        for (index, (name, (value, (least, most)))) in
-            Config::NAMES.into_iter().zip(numbers).enumerate()
+        let (values, ranges) = (self.values(), self.ranges());
+        let numbers = values.iter().zip(&ranges);
+        for (index, (name, (&value, &(least, most)))) in
+            Config::NAMES.iter().zip(numbers).enumerate()
         {
             if value < least || value > most {
                 let fault = Fault::Config {

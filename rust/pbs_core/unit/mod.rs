@@ -46,6 +46,7 @@ mod scenarios;
 mod scene;
 mod signals;
 mod snapshot;
+mod sort;
 mod stress;
 mod swap;
 mod text;

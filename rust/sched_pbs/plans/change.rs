@@ -18,7 +18,11 @@ use super::{
 };
 use crate::{
     engine::emitter::Emitter,
-    linux::{entity, sched_class, storage::CHARGED},
+    linux::{
+        entity,
+        sched_class::{self, RunQueue},
+        storage::CHARGED,
+    },
     pbs_core::{
         self,
         wire::{Message, Section},
@@ -111,8 +115,8 @@ struct PlanSwap {
     links: FrontLinks,
     /// The number under which the plan is stored, if it is.
     kept: u64,
-    /// The configuration and the rate with which the plan begins.
-    terms: Option<(Config, Rate)>,
+    /// The rate of the CPU.
+    rate: Rate,
     /// Event of the CPU, and its reason.
     kind: EventKind,
     drop_reason: Option<DropReason>,
@@ -121,37 +125,26 @@ struct PlanSwap {
 }
 
 impl PlanSwap {
-    /// The CPU on which the plan has begun, and its configuration and rate there.
+    /// The CPU on which the plan has begun, and its configuration and rate there. Nothing changes
+    /// the configuration as long as the control lock is held.
     fn in_force(&self) -> Option<(u32, Config, Rate)> {
-        let (config, rate) = self.terms?;
-        Some((self.cpu.number(), config, rate))
+        let config = |state: &mut State| Some(*state.node.as_ref()?.config());
+        let config = self.cpu.lock(|_, _, state| config(state)).flatten()?;
+        Some((self.cpu.number(), config, self.rate))
     }
 }
 
 /// Installs a plan as it was written, whole or not at all; returns its id. Calls `in_force` once
 /// the plan is in force, before threads are taken out that it has no place for.
+#[inline(never)]
 pub(crate) fn install(bytes: KVVec<u8>, in_force: impl FnOnce()) -> Result<u64, InstallRefusal> {
-    let message = Message::parse::<KernelMemory>(&bytes)?;
     // The long work comes first, with no lock held.
-    let mut plans = KVec::new();
-    for section in message.sections() {
-        active(&section)?;
-        let plan = Plan::<KernelMemory>::build(&section)?;
-        plans.push((section, plan), CHARGED).map_err(Error::from)?;
-    }
-    pbs_core::join(&mut plans)?;
+    let message = Message::parse::<KernelMemory>(&bytes)?;
+    let plans = build(&message)?;
     // Keeps the CPUs as they are; hotplug takes the control lock inside this one.
     let _hotplug = kernel::cpu::hotplug_read_lock();
     let mut control = control::get()?.lock_killable()?;
-    let mut changes: KVec<PlanSwap> = KVec::new();
-    for (section, plan) in plans {
-        let change = prepare(&message, &section, plan, &control.config)?;
-        prepare_events(&mut control, change.cpu)?;
-        // If this fails the CPU is not recorded, which its recorder finds; the plan is none the
-        // worse.
-        let _ = recorder::prepare(&mut control, change.cpu);
-        changes.push(change, CHARGED).map_err(Error::from)?;
-    }
+    let mut changes = prepare_all(&message, plans, &mut control)?;
     message.check_dealt(events::next_seq())?;
     for change in changes.iter_mut() {
         only_here(&message, change)?;
@@ -176,7 +169,7 @@ pub(crate) fn install(bytes: KVVec<u8>, in_force: impl FnOnce()) -> Result<u64, 
     control.fronts = fronts;
     control
         .kept
-        .keep(bytes, changes.iter().filter_map(PlanSwap::in_force));
+        .keep(bytes, changes.iter().filter_map(|change| change.in_force()));
     for change in changes.iter() {
         fronts::tell_all(change.cpu);
         tell_lost(change);
@@ -202,6 +195,41 @@ pub(crate) fn goes_on(id: u64) -> bool {
     cpus::all().any(goes_on)
 }
 
+/// The plan of a CPU as it is written, and as it was built from that.
+type Built<'a> = (Section<'a>, Plan<KernelMemory>);
+
+/// Builds the plans of all sections.
+#[inline(never)]
+fn build<'a>(message: &Message<'a>) -> Result<KVec<Built<'a>>, InstallRefusal> {
+    let mut plans = KVec::new();
+    for section in message.sections() {
+        active(&section)?;
+        let plan = Plan::<KernelMemory>::build(&section)?;
+        plans.push((section, plan), CHARGED).map_err(Error::from)?;
+    }
+    pbs_core::join(&mut plans)?;
+    Ok(plans)
+}
+
+/// Prepares the changes of all CPUs.
+#[inline(never)]
+fn prepare_all(
+    message: &Message<'_>,
+    plans: KVec<Built<'_>>,
+    control: &mut Control,
+) -> Result<KVec<KBox<PlanSwap>>, InstallRefusal> {
+    let mut changes = KVec::new();
+    for (section, plan) in plans {
+        let change = prepare(message, &section, plan, &control.config)?;
+        prepare_events(control, change.cpu)?;
+        // If this fails the CPU is not recorded, which its recorder finds; the plan is none the
+        // worse.
+        let _ = recorder::prepare(control, change.cpu);
+        changes.push(change, CHARGED).map_err(Error::from)?;
+    }
+    Ok(changes)
+}
+
 /// Makes the ring of events of a CPU that has none. Sleeps.
 fn prepare_events(_control: &mut Control, cpu: &Cpu) -> Result {
     if events::of_cpu(cpu.number()).is_none() {
@@ -225,12 +253,13 @@ fn active(section: &Section<'_>) -> Result<&'static Cpu, InstallRefusal> {
 }
 
 /// Builds the new plan of the CPU of a section; `plan` is the plan of the section.
+#[inline(never)]
 fn prepare(
     message: &Message<'_>,
     section: &Section<'_>,
     plan: Plan<KernelMemory>,
     default: &Config,
-) -> Result<PlanSwap, InstallRefusal> {
+) -> Result<KBox<PlanSwap>, InstallRefusal> {
     give_way()?;
     let cpu = active(section)?;
     let before = cpu
@@ -250,11 +279,9 @@ fn prepare(
     let rows = Rows::following(&old_rows, plan.processes().iter().map(|process| process.id))?;
     let rate = cpu.counter.rate();
     let config = message.config_or(default, rate);
-    let node = Node::new(plan, config, rate, message.plan_id(), clock::monotonic_ns())
-        .map_err(|_| ENOMEM)?;
-    Ok(PlanSwap {
+    let change = PlanSwap {
         cpu,
-        node: Some(KBox::new(node, CHARGED).map_err(Error::from)?),
+        node: Some(new_node(plan, config, rate, message.plan_id())?),
         take_over: Some(TakeOver::new(message.dealt_seq(), COPIED_A_LOCK).map_err(|_| ENOMEM)?),
         rows: Some(rows),
         threads,
@@ -262,20 +289,41 @@ fn prepare(
         lease_ns: message.lease_ns(),
         links: FrontLinks::default(),
         kept: 0,
-        terms: Some((config, rate)),
+        rate,
         kind: EventKind::PlanInstalled,
         drop_reason: None,
         reason: bindings::pbs_eject_PBS_EJECT_PLAN as u16,
-    })
+    };
+    Ok(KBox::new(change, CHARGED).map_err(Error::from)?)
+}
+
+/// The state before the first slot of `plan`. It is built on the stack, and needs much of it.
+#[inline(never)]
+fn new_node(
+    plan: Plan<KernelMemory>,
+    config: Config,
+    rate: Rate,
+    plan_id: u64,
+) -> Result<KBox<Node>> {
+    let place = KBox::<Node>::new_uninit(CHARGED)?;
+    match Node::without_places(plan, config, rate, plan_id, clock::monotonic_ns()) {
+        Ok(node) => {
+            let mut node = place.write(node);
+            node.place_all();
+            Ok(node)
+        }
+        Err(_) => Err(ENOMEM),
+    }
 }
 
 /// Links the plans that change to each other and to those that stay, by the processes that they
 /// wait for.
-fn link(control: &Control, changes: &mut [PlanSwap]) -> Result<Fronts> {
+fn link(control: &Control, changes: &mut [KBox<PlanSwap>]) -> Result<Fronts> {
     let mut plans = KVec::with_capacity(changes.len(), CHARGED)?;
     for change in changes.iter_mut() {
+        let cpu = change.cpu.number();
         if let Some(node) = change.node.as_deref_mut() {
-            plans.push((change.cpu.number(), node, FrontLinks::default()), CHARGED)?;
+            plans.push((cpu, node, FrontLinks::default()), CHARGED)?;
         }
     }
     let fronts = control.fronts.follow(&mut plans)?;
@@ -381,7 +429,7 @@ fn follows(change: &PlanSwap) -> Result<(), Refusal> {
 ///
 /// A task that begins after this is found by the last step, unless it waits for a task of another
 /// CPU, or its plan is not the first to be put in force.
-fn check_begun(changes: &[PlanSwap]) -> Result<(), InstallRefusal> {
+fn check_begun(changes: &[KBox<PlanSwap>]) -> Result<(), InstallRefusal> {
     // The copies of CPUs are of different moments.  A task that is awaited may have ended since,
     // and the one that waits for it begun: therefore the plan in force is asked.
     let elsewhere = |id| {
@@ -403,7 +451,7 @@ fn check_begun(changes: &[PlanSwap]) -> Result<(), InstallRefusal> {
 /// Makes the CPU change plans, as soon as few enough processes are left to be copied.
 /// `may_refuse`: nothing happens if a task has begun that waits in the new plan.
 fn put_in_force(change: &mut PlanSwap, may_refuse: bool) -> Result<(), InstallRefusal> {
-    for round in 0..MAX_ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         match step(change, COPIED_LAST, may_refuse)? {
             Step::Done => return Ok(()),
             Step::Refused(refusal) => return Err(refusal.into()),
@@ -603,7 +651,7 @@ pub(crate) fn remove(
         lease_ns: 0,
         links: FrontLinks::default(),
         kept: 0,
-        terms: None,
+        rate: cpu.counter.rate(),
         kind,
         drop_reason,
         reason: reason as u16,

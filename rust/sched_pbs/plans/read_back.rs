@@ -14,9 +14,6 @@ use kernel::{alloc::KVVec, prelude::*, task_ext::give_way};
 /// Number of records that are copied with the run queue locked.
 const RECORDS_A_LOCK: usize = 128;
 
-/// Length of the longest record that is copied so.
-const RECORD_BYTES: usize = wire::SLOT_BYTES;
-
 /// The plan of a CPU, as a plan of one CPU with its configuration, and the generation of that.
 pub(crate) fn read_back(number: u32) -> Result<(KVVec<u8>, u32)> {
     // With this lock nobody replaces the plan between two locks of the run queue.
@@ -73,8 +70,8 @@ pub(crate) fn read_back(number: u32) -> Result<(KVVec<u8>, u32)> {
     Ok((out, generation))
 }
 
-/// Appends `count` records of `bytes` bytes each, at most [`RECORD_BYTES`], of the plan of a CPU;
-/// `write` writes the record of an index.
+/// Appends `count` records of `bytes` bytes each of the plan of a CPU; `write` writes the record of
+/// an index.
 ///
 /// Fails with `ENOENT` if the CPU has no plan any more. Sleeps.
 fn append(
@@ -84,11 +81,12 @@ fn append(
     bytes: usize,
     write: impl Fn(&Plan<KernelMemory>, usize, &mut [u8]),
 ) -> Result {
-    let mut piece = [0; RECORDS_A_LOCK * RECORD_BYTES];
     for first in (0..count).step_by(RECORDS_A_LOCK) {
         give_way()?;
         let records = RECORDS_A_LOCK.min(count - first);
-        let piece = piece.get_mut(..records * bytes).ok_or(EINVAL)?;
+        let before = out.len();
+        out.extend_with(records * bytes, 0, CHARGED)?;
+        let piece = out.get_mut(before..).unwrap_or_default();
         cpu.lock_for_change(|_, _, state| {
             let plan = state.node.as_ref()?.plan();
             for (index, place) in (first..).zip(piece.chunks_exact_mut(bytes)) {
@@ -98,7 +96,6 @@ fn append(
         })
         .flatten()
         .ok_or(ENOENT)?;
-        out.extend_from_slice(piece, CHARGED)?;
     }
     Ok(())
 }

@@ -12,7 +12,11 @@
 //! between the two steps on both sides: therefore one of them sees the other. Either the task is
 //! found to have ended, or an interrupt arrives, upon which the policy checks again.
 
-use crate::{linux::storage::CHARGED, pbs_core::Ended};
+use crate::{
+    linux::storage::CHARGED,
+    pbs_core::{sort, Ended},
+    state::node::KernelMemory,
+};
 use core::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 use kernel::{
     alloc::{KVVec, KVec},
@@ -146,7 +150,8 @@ impl FrontLinks {
 
     /// Notes that all own processes were added.
     pub(crate) fn finish(&mut self) {
-        self.shared.sort_unstable_by_key(|(process, _)| *process);
+        let by_process = |one: &(u32, _), other: &(u32, _)| one.0.cmp(&other.0);
+        sort::<KernelMemory, _>(&mut self.shared, by_process);
     }
 
     /// The own processes that were added, from one on: their index in the plan, and their front.

@@ -8,7 +8,9 @@ use std::thread::Builder;
 use pbs_core::wire::MAX_PROCESSES;
 use pbs_uapi::{Eject, EventKind};
 
-use crate::harness::{burn, sleep_ms, sysfs_number, Context, Node, Plan, Verdict, CONFIG};
+use crate::harness::{
+    burn, sleep_ms, sysfs_number, Context, Node, Plan, Random, Verdict, CONFIG,
+};
 use crate::{check, check_eq};
 
 /// Process 1 runs these; the others wait. So many that they outlast the swaps on the watched
@@ -168,5 +170,35 @@ fn replace(node: &Node, runs: &Gate, ended: impl FnOnce() -> bool) -> Verdict {
     check_eq!(sysfs_number("cpu0/threads")?, attached - 1, "threads");
     node.load(&plan(100, 5000..5000 + MAX_PROCESSES))?;
     check_eq!(sysfs_number("cpu0/threads")?, 0, "threads left");
+    Ok(())
+}
+
+/// Processes of each of the two CPUs, in an order that is hard to sort.
+const SHUFFLED: u32 = 512;
+
+/// A plan whose processes are spread over two CPUs in a wild order, and wait for each other across
+/// the CPUs. The kernel sorts them for that, which must not take the more of its stack.
+pub fn plans_in_any_order_fit_the_stack() -> Verdict {
+    let node = Node::open()?;
+    for seed in 1..=8 {
+        let mut random = Random::new(seed);
+        let mut of_cpu = [Vec::new(), Vec::new()];
+        for process in 1..=2 * SHUFFLED {
+            of_cpu[random.below(2)].push(process);
+        }
+        of_cpu.iter_mut().for_each(|processes| processes.truncate(SHUFFLED as usize));
+        let mut plan = Plan::new(seed);
+        for (cpu, processes) in (0..).zip(&of_cpu) {
+            plan = plan.cpu(cpu).idle(1 << 40);
+            for &process in processes {
+                plan = plan.slot(process, 0, 1_000_000);
+                if cpu == 0 {
+                    let after = of_cpu[1][random.below(of_cpu[1].len())];
+                    plan = plan.edge(process, 0, after, 0);
+                }
+            }
+        }
+        node.load(&plan).context(format!("plan {seed}"))?;
+    }
     Ok(())
 }

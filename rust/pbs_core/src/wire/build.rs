@@ -5,9 +5,10 @@
 use core::iter;
 
 use super::super::config::Config;
-use super::super::memory::{pause, sort, Memory};
+use super::super::memory::{pause, Memory};
 use super::super::plan::{Edge, Plan, Predecessor, Process, Slot, SUM_EVERY};
 use super::super::refusal::{Fault, Refusal};
+use super::super::sort::sort;
 use super::encode;
 use super::format::{
     ARRIVAL_BYTES, EDGE_BYTES, IDLE, MAX_PLAN_INSNS, MAX_SLOT_INSNS, NO_ARRIVAL, NO_TASK,

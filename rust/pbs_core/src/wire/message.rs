@@ -4,9 +4,10 @@
 //! sections, one for each CPU.
 
 use super::super::config::{Config, Dispatch};
-use super::super::memory::{sort, Memory, PAUSE_EVERY};
+use super::super::memory::{Memory, PAUSE_EVERY};
 use super::super::rate::Rate;
 use super::super::refusal::{Fault, Part, Refusal};
+use super::super::sort::sort;
 use super::format::{
     ARRIVAL_BYTES, CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, LEASE_NS,
     LEAST_CONFIG_BYTES, MAGIC, MAX_BUFFER_INSNS, MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, NO_DEADLINE,
@@ -28,16 +29,9 @@ pub struct Message<'a> {
     dealt_seq: u64,
     lease_ns: u64,
     memory_bytes: u64,
-    config: Option<Written>,
+    /// Length of its configuration; 0: it has none.
+    config_bytes: usize,
     nr_cpus: u32,
-    first_section: usize,
-}
-
-/// A configuration as it is written.
-#[derive(Clone, Copy)]
-enum Written {
-    Version1([u64; version_1::COUNT]),
-    Version2(Config),
 }
 
 impl<'a> Message<'a> {
@@ -93,19 +87,18 @@ impl<'a> Message<'a> {
         } else {
             header.u64(56)
         };
-        let (config, first_section) = match config_bytes as usize {
-            0 => (None, HEADER_BYTES),
-            length @ LEAST_CONFIG_BYTES..=CONFIG_BYTES if length % 8 == 0 => (
-                Some(read_config(bytes, version, length)?),
-                HEADER_BYTES + length,
-            ),
+        match config_bytes as usize {
+            0 => {}
+            length @ LEAST_CONFIG_BYTES..=CONFIG_BYTES if length % 8 == 0 => {
+                check_config(bytes, version, length)?;
+            }
             _ => {
                 return Err(Fault::ConfigBytes {
                     found: config_bytes,
                 }
                 .at(28))
             }
-        };
+        }
         Ok(Message {
             bytes,
             version,
@@ -113,14 +106,18 @@ impl<'a> Message<'a> {
             dealt_seq: header.u64(40),
             lease_ns,
             memory_bytes,
-            config,
+            config_bytes: config_bytes as usize,
             nr_cpus,
-            first_section,
         })
     }
 
+    /// Offset of the first section.
+    fn first_section(&self) -> usize {
+        HEADER_BYTES + self.config_bytes
+    }
+
     fn check_sections<M: Memory>(&self) -> Result<(), Refusal> {
-        let mut offset = self.first_section;
+        let mut offset = self.first_section();
         let mut before = None;
         for _ in 0..self.nr_cpus {
             M::pause()?;
@@ -222,9 +219,15 @@ impl<'a> Message<'a> {
     /// The configuration that the plan carries, if any, for a CPU of that rate: in version 1 it is
     /// in instructions.
     pub fn config(&self, rate: Rate) -> Option<Config> {
-        match self.config? {
-            Written::Version1(values) => Some(version_1::times(values, rate)),
-            Written::Version2(config) => Some(config),
+        if self.config_bytes == 0 {
+            return None;
+        }
+        // It was checked when the message was parsed.
+        let record = config_record(self.bytes, self.config_bytes).ok()?;
+        if self.version == VERSION_1 {
+            Some(version_1::times(read_version_1(&record), rate))
+        } else {
+            read_config(&record).ok()
         }
     }
 
@@ -247,7 +250,7 @@ impl<'a> Message<'a> {
     /// The parts for the single CPUs, by CPU number.
     pub fn sections(&self) -> impl Iterator<Item = Section<'a>> + 'a {
         let (bytes, version) = (self.bytes, self.version);
-        let mut offset = self.first_section;
+        let mut offset = self.first_section();
         (0..self.nr_cpus).map_while(move |_| {
             // The message was checked as a whole when it was parsed.
             let section = Section::read(bytes, version, offset).ok()?;
@@ -257,29 +260,39 @@ impl<'a> Message<'a> {
     }
 }
 
-fn read_config(bytes: &[u8], version: u16, length: usize) -> Result<Written, Refusal> {
-    let record = Record::new(bytes, HEADER_BYTES, length, Part::Config)?;
+/// The configuration in a plan, of so many bytes.
+fn config_record(bytes: &[u8], config_bytes: usize) -> Result<Record<'_>, Refusal> {
+    Record::new(bytes, HEADER_BYTES, config_bytes, Part::Config)
+}
+
+/// Checks the configuration in a plan.
+#[inline(never)]
+fn check_config(bytes: &[u8], version: u16, config_bytes: usize) -> Result<(), Refusal> {
+    let record = config_record(bytes, config_bytes)?;
     if version == VERSION_1 {
-        let mut values = [0; version_1::COUNT];
-        read_values(&record, &mut values);
-        version_1::check(values)?;
-        record.reserved(8 * values.len())?;
-        return Ok(Written::Version1(values));
+        version_1::check(read_version_1(&record))?;
+        return record.reserved(8 * version_1::COUNT);
     }
-    Ok(Written::Version2(config_in(&record)?))
+    read_config(&record).map(|_| ())
 }
 
 /// Reads a `struct pbs_config` that stands alone.
 pub fn config(bytes: &[u8]) -> Result<Config, Refusal> {
-    config_in(&Record::new(bytes, 0, CONFIG_BYTES, Part::Config)?)
+    read_config(&Record::new(bytes, 0, CONFIG_BYTES, Part::Config)?)
 }
 
-fn config_in(record: &Record<'_>) -> Result<Config, Refusal> {
+fn read_config(record: &Record<'_>) -> Result<Config, Refusal> {
     let mut values = Config::DEFAULT.values();
     read_values(record, &mut values);
     let config = Config::from_values(values);
     config.check()?;
     Ok(config)
+}
+
+fn read_version_1(record: &Record<'_>) -> [u64; version_1::COUNT] {
+    let mut values = [0; version_1::COUNT];
+    read_values(record, &mut values);
+    values
 }
 
 fn read_values(record: &Record<'_>, values: &mut [u64]) {
