@@ -11,26 +11,40 @@ use crate::planner::Planner;
 use crate::replan::Replanned;
 
 impl Planner {
-    /// Sets the times in which a node is closed. They replace those before; without times the node
-    /// is open. Times that are over have no effect.
-    pub fn set_closed(&mut self, now_s: u64, node: usize, times: &[Range<u64>]) -> Replanned {
-        let times = union(times.iter().filter(|time| time.end > now_s).cloned().collect());
-        let before = self.nodes.closed(node).iter().filter(|time| time.end > now_s);
-        let before: Vec<Range<u64>> = before.cloned().collect();
-        if before == times {
-            return Replanned::default();
+    /// Sets the times in which nodes are closed, of all these nodes together: what is planned there
+    /// is planned anew once. The times replace those before; without times a node is open. Times that
+    /// are over have no effect.
+    pub fn set_closed_all(
+        &mut self,
+        now_s: u64,
+        closed: Vec<(usize, Vec<Range<u64>>)>,
+    ) -> Replanned {
+        let mut changed = Vec::new();
+        let mut is_open = false;
+        for (node, times) in closed {
+            let times = union(times.into_iter().filter(|time| time.end > now_s).collect());
+            let before = self.nodes.closed(node).iter().filter(|time| time.end > now_s);
+            let before: Vec<Range<u64>> = before.cloned().collect();
+            if before == times {
+                continue;
+            }
+            let is_closed = |time: &Range<u64>| {
+                let start_s = time.start.max(now_s);
+                times.iter().any(|now| now.start <= start_s && time.end <= now.end)
+            };
+            is_open |= !before.iter().all(is_closed);
+            self.count_closed(now_s, node, false);
+            self.nodes.set_closed(&self.machine, node, now_s, times);
+            self.count_closed(now_s, node, true);
+            changed.push(node);
+        }
+        let mut replanned = Replanned::default();
+        if changed.is_empty() {
+            return replanned;
         }
         self.version += 1;
-        self.count_closed(now_s, node, false);
-        self.nodes.set_closed(&self.machine, node, now_s, times.clone());
-        self.count_closed(now_s, node, true);
-        let mut replanned = Replanned::default();
-        self.make_room(now_s, node, &mut replanned);
-        let is_closed = |time: &Range<u64>| {
-            let start_s = time.start.max(now_s);
-            times.iter().any(|now| now.start <= start_s && time.end <= now.end)
-        };
-        if replanned != Replanned::default() || !before.iter().all(is_closed) {
+        self.make_room(now_s, &changed, &mut replanned);
+        if is_open || replanned != Replanned::default() {
             replanned.moved.extend(self.plan_waiting(now_s));
             replanned.moved.extend(self.keep_order(now_s));
             replanned.waiting.retain(|id| !replanned.moved.contains(id));

@@ -36,7 +36,7 @@ impl Planner {
         }
         self.count_closed(now_s, node, true);
         let mut replanned = Replanned::default();
-        self.make_room(now_s, node, &mut replanned);
+        self.make_room(now_s, &[node], &mut replanned);
         let is_left =
             |part: &(ResourceId, u64)| parts.iter().any(|now| now.0 == part.0 && now.1 >= part.1);
         if replanned != Replanned::default() || !before.iter().all(is_left) {
@@ -53,26 +53,34 @@ impl Planner {
         self.nodes.defect(node)
     }
 
-    /// Plans requests anew that have no room beside the defect of a node, or while it is closed.
-    pub(crate) fn make_room(&mut self, now_s: u64, node: usize, replanned: &mut Replanned) {
-        let mut planned: Vec<_> = self.on_node(node);
-        planned.retain(|id| self.entries.get(id).is_some_and(|of| !of.keeps_lost_nodes()));
-        planned.sort_by_key(|&id| self.entries.get(&id).map(|entry| entry.turn(id)));
+    /// Plans requests anew that have no room beside the defects of nodes, or while these are closed:
+    /// each of them once.
+    pub(crate) fn make_room(&mut self, now_s: u64, nodes: &[usize], replanned: &mut Replanned) {
+        let mut planned: Vec<(RequestId, usize)> = Vec::new();
+        for &node in nodes {
+            planned.extend(self.on_node(node).into_iter().map(|id| (id, node)));
+        }
+        planned.retain(|(id, _)| self.entries.get(id).is_some_and(|of| !of.keeps_lost_nodes()));
+        planned.sort_by_key(|&(id, _)| self.entries.get(&id).map(|entry| entry.turn(id)));
         let mut out = Vec::new();
-        for id in planned.into_iter().rev() {
+        for (id, node) in planned.into_iter().rev() {
             if self.lacks_room(now_s, node, id) {
                 out.extend(self.take_place(now_s, id).map(|place| (id, place)));
             }
         }
-        for id in self.on_node(node) {
-            if self.lacks_room(now_s, node, id) {
-                self.hold_elsewhere(now_s, id, node, replanned);
+        for &node in nodes {
+            for id in self.on_node(node) {
+                if self.lacks_room(now_s, node, id) {
+                    self.hold_elsewhere(now_s, id, node, replanned);
+                }
             }
         }
         for (id, old) in out.into_iter().rev() {
             self.plan_again(now_s, id, old.start_s.max(now_s), replanned);
         }
-        self.follow_inside(now_s, node);
+        for &node in nodes {
+            self.follow_inside(now_s, node);
+        }
     }
 
     /// Lets running reservations use a node as long as there is room for what they hold of it.

@@ -376,7 +376,7 @@ fn a_closed_node_is_planned_before_and_after_its_time() {
     planner.start(0, &mut Vec::new());
     let later = planner.submit(0, &ask("2:ncpus=8", 10)).unwrap();
     assert_eq!(starts(&planner, &[later]), [Some(30)]);
-    let replanned = planner.set_closed(0, node, &[20..60, 50..70]);
+    let replanned = planner.set_closed_all(0, vec![(node, vec![20..60, 50..70])]);
     assert_eq!(replanned.moved, [later]);
     let union = std::slice::from_ref(&(20..70));
     assert_eq!(planner.closed(node), union);
@@ -388,12 +388,35 @@ fn a_closed_node_is_planned_before_and_after_its_time() {
     let other = planner.submit(0, &ask("ncpus=8", 40)).unwrap();
     assert_eq!((start(&planner, other), names(&planner, other)), (Some(30), vec!["n2".into()]));
     // The same times change nothing, and the node opens early.
-    assert_eq!(planner.set_closed(25, node, union), Default::default());
+    let same = planner.set_closed_all(25, vec![(node, union.to_vec())]);
+    assert_eq!(same, Default::default());
     planner.remove(30, running);
-    planner.set_closed(40, node, &[]);
+    planner.set_closed_all(40, vec![(node, Vec::new())]);
     settle(&mut planner, 40);
     assert!(planner.closed(node).is_empty());
     assert_eq!(submit(&mut planner, 40, &ask("ncpus=8", 10)), 40);
+}
+
+/// Nodes that are closed together are planned round once: a request does not hop from one to the
+/// next, and takes no place that is closed, too.
+#[test]
+fn nodes_that_are_closed_together_are_planned_round_once() {
+    let mut planner = nodes(&[4, 4, 4, 4]);
+    let ids: Vec<_> = (0..4).map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap()).collect();
+    let wide = planner.submit(0, &ask("4:ncpus=4", 10)).unwrap();
+    assert_eq!(starts(&planner, &[wide]), [Some(10)]);
+    let node = |name: &str| planner.machine().node_by_name(name).unwrap();
+    let closed: Vec<_> = ["n1", "n2", "n3"].map(|name| (node(name), vec![0..100])).into();
+    let replanned = planner.set_closed_all(0, closed);
+    let mut moved = replanned.moved.clone();
+    moved.sort_unstable();
+    moved.dedup();
+    assert_eq!(moved.len(), replanned.moved.len(), "{replanned:?}");
+    assert_eq!(starts(&planner, &[wide]), [Some(100)]);
+    let mut all = starts(&planner, &ids);
+    all.sort_unstable();
+    assert_eq!(all, [Some(0), Some(10), Some(20), Some(30)]);
+    assert!(ids.iter().all(|&id| names(&planner, id) == ["n4"]));
 }
 
 /// Times in which a node is closed outlast that it is out of use, and its defects.
@@ -402,7 +425,7 @@ fn a_closed_time_outlasts_other_changes_of_a_node() {
     let changes: [fn(&mut Planner, u64, bool); 3] = [
         |planner, now_s, is| {
             let times: Vec<_> = is.then_some(100..200).into_iter().collect();
-            drop(planner.set_closed(now_s, 0, &times));
+            drop(planner.set_closed_all(now_s, vec![(0, times)]));
         },
         |planner, now_s, is| drop(planner.set_defect(now_s, 0, if is { &[(0, 3)] } else { &[] })),
         |planner, now_s, is| {

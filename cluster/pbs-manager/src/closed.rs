@@ -13,6 +13,8 @@ use crate::wish::Caller;
 
 /// Greatest number of times in which a node is closed. The first of them count.
 const MOST_TIMES: usize = 400;
+/// Closed nodes that are named to a request that moves; there may be thousands.
+const MOST_NAMED: usize = 8;
 
 impl<E: Engine> Manager<E> {
     /// Sets the times in which nodes are closed; without times a node is open. They replace those
@@ -29,22 +31,21 @@ impl<E: Engine> Manager<E> {
     ) -> Result<Replanned, Error> {
         caller.as_operator("close nodes for a time")?;
         let nodes = closed.iter().map(|row| self.node(&row.name)).collect::<Result<Vec<_>, _>>()?;
-        let mut all = Replanned::default();
-        let mut is_changed = false;
+        let mut changed = Vec::new();
         for (node, mut row) in nodes.into_iter().zip(closed) {
             row.times.retain(|&(from_s, end_s)| from_s < end_s && end_s > self.clock_s);
             row.times.sort_unstable();
             row.times.truncate(MOST_TIMES);
             let before = self.closed.get(&row.name);
-            if before.map_or(row.times.is_empty(), |before| *before == row) {
-                continue;
+            if before.map_or(!row.times.is_empty(), |before| *before != row) {
+                changed.push((node, row));
             }
-            is_changed = true;
-            let replanned = self.plan_with_closed(node, &row);
-            self.tell_replanned(&replanned, &format!("node {} is closed for a time", row.name));
-            all.moved.extend(replanned.moved);
-            all.waiting.extend(replanned.waiting);
-            all.shrunk.extend(replanned.shrunk);
+        }
+        if changed.is_empty() {
+            return Ok(Replanned::default());
+        }
+        let replanned = self.plan_with_closed(&changed);
+        for (_, row) in changed {
             if row.times.is_empty() {
                 self.tell(None, "node open", row.name.clone());
                 self.closed.remove(&row.name);
@@ -54,31 +55,42 @@ impl<E: Engine> Manager<E> {
             }
             self.journal.closed(row);
         }
-        if is_changed {
-            self.settle();
-            self.commit()?;
-        }
-        Ok(all)
+        self.settle();
+        self.commit()?;
+        Ok(replanned)
     }
 
     /// Restores the closed times of a ledger, but for nodes that the site does not have any more.
     pub(crate) fn restore_closed(&mut self, rows: Vec<ClosedRow>) {
-        for row in rows {
-            if let Some(node) = self.machine.node_by_name(&row.name) {
-                let replanned = self.plan_with_closed(node, &row);
-                self.tell_replanned(&replanned, &format!("node {} is closed for a time", row.name));
-            }
-            self.closed.insert(row.name.clone(), row);
-        }
+        let node = |row: ClosedRow| Some((self.machine.node_by_name(&row.name)?, row));
+        let known: Vec<_> = rows.iter().cloned().filter_map(node).collect();
+        self.plan_with_closed(&known);
+        self.closed.extend(rows.into_iter().map(|row| (row.name.clone(), row)));
     }
 
-    /// Plans with a node closed, also what is planned in reservations that move.
-    fn plan_with_closed(&mut self, node: usize, row: &ClosedRow) -> Replanned {
-        let times: Vec<Range<u64>> =
-            row.times.iter().map(|&(from_s, end_s)| from_s..end_s).collect();
-        let inside = self.planned_inside(node);
-        let replanned = self.planner.set_closed(self.clock_s, node, &times);
+    /// Plans with nodes closed, also what is planned in reservations that move.
+    fn plan_with_closed(&mut self, closed: &[(usize, ClosedRow)]) -> Replanned {
+        let nodes: Vec<usize> = closed.iter().map(|&(node, _)| node).collect();
+        let times = closed.iter().map(|(node, row)| {
+            let times: Vec<Range<u64>> =
+                row.times.iter().map(|&(from_s, end_s)| from_s..end_s).collect();
+            (*node, times)
+        });
+        let inside = self.planned_inside(&nodes);
+        let replanned = self.planner.set_closed_all(self.clock_s, times.collect());
         self.move_inside(inside, &replanned);
+        let why = match closed {
+            [(_, row)] => format!("node {} is closed for a time", row.name),
+            _ => {
+                let names = closed.iter().take(MOST_NAMED).map(|(_, row)| row.name.as_str());
+                let names = names.collect::<Vec<_>>().join(" ");
+                match closed.len().saturating_sub(MOST_NAMED) {
+                    0 => format!("nodes {names} are closed for a time"),
+                    more => format!("nodes {names} and {more} others are closed for a time"),
+                }
+            }
+        };
+        self.tell_replanned(&replanned, &why);
         replanned
     }
 }

@@ -77,7 +77,7 @@ impl<E: Engine> Manager<E> {
 
     /// Plans with parts of a node out of use, also what is planned in reservations that move.
     fn plan_with_defect(&mut self, node: usize, amounts: &[(ResourceId, u64)]) -> Replanned {
-        let inside = self.planned_inside(node);
+        let inside = self.planned_inside(&[node]);
         let replanned = self.planner.set_defect(self.clock_s, node, amounts);
         self.move_inside(inside, &replanned);
         replanned

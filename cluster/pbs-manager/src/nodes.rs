@@ -96,7 +96,7 @@ impl<E: Engine> Manager<E> {
         for reservation in held {
             self.withdraw_inside(reservation, node, name);
         }
-        let inside = self.planned_inside(node);
+        let inside = self.planned_inside(&[node]);
         let mut replanned = self.planner.node_offline(clock_s, node);
         replanned.aborted = aborted;
         for (reservation, requests) in inside {
@@ -139,9 +139,12 @@ impl<E: Engine> Manager<E> {
     }
 
     /// Returns the reservations on a node that have not begun, each with the requests in it.
-    pub(crate) fn planned_inside(&self, node: usize) -> Vec<(RequestId, Vec<(Row, Standing)>)> {
+    pub(crate) fn planned_inside(
+        &self,
+        nodes: &[usize],
+    ) -> Vec<(RequestId, Vec<(Row, Standing)>)> {
         let reservations = self.reservations.iter().filter(|&&reservation| {
-            let is_there = |placed: &Placed| placed.node as usize == node;
+            let is_there = |placed: &Placed| nodes.contains(&(placed.node as usize));
             let standing = self.planner.standing(reservation);
             standing.is_some_and(|it| !it.is_running && it.nodes.iter().any(is_there))
         });

@@ -47,3 +47,19 @@ fn closed_times_are_kept_until_they_are_over() {
     cluster.reopen();
     assert_eq!(cluster.manager.closed().count(), 0);
 }
+
+/// Nodes that are closed together are planned round once: each request hears of it once.
+#[test]
+fn nodes_that_are_closed_together_move_each_request_once() {
+    let mut cluster = small("closed-together");
+    let wide = cluster.submit(&wish("2:ncpus=8", 100));
+    let times = vec![(T + 50, T + 500)];
+    let close = |name: &str| ClosedRow { name: name.into(), times: times.clone(), why: "m".into() };
+    let replanned = cluster.manager.set_closed(&operator(), vec![close("n1"), close("n2")]);
+    assert_eq!(replanned.unwrap().moved, [wide]);
+    assert!(cluster.row(wide).start_s >= Some(T + 500), "{:?}", cluster.row(wide).start_s);
+    let told = cluster.manager.details(wide).unwrap().1;
+    let moved: Vec<_> = told.iter().filter(|event| event.what == "moved").collect();
+    assert_eq!(moved.len(), 1, "{told:?}");
+    assert_eq!(moved[0].text, "nodes n1 n2 are closed for a time");
+}
