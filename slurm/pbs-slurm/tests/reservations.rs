@@ -93,3 +93,40 @@ fn a_reservation_made_in_the_window_takes_jobs_back() {
     assert!(start_s >= Some(T + 130), "{start_s:?}");
     assert_eq!(lab.slurm.commits.len(), count + 1);
 }
+
+/// A reservation that moves opens its old time, though it is as long as before: what was declined is
+/// tried again.
+#[test]
+fn a_reservation_that_moves_opens_its_old_time() {
+    let mut lab = Lab::new("reservation-moves");
+    lab.slurm.closed = vec![reserved(&["n01", "n02", "n03", "n04"], 0, 600)];
+    lab.seconds(1);
+    let job = lab.slurm.submit(1, 1, 1, 60, 5);
+    lab.slurm.alter(job, |job| job.words = "pbs deadline=5m".into());
+    lab.seconds(2);
+    assert!(lab.slurm.told[&job].starts_with("declined:"), "{:?}", lab.slurm.told);
+    lab.slurm.closed = vec![reserved(&["n01", "n02", "n03", "n04"], 1000, 600)];
+    lab.slurm.node("n04", NodeState::Up);
+    lab.seconds(20);
+    assert_eq!(lab.outcome(job), "completed");
+}
+
+/// Slurm shows nodes as reserved some seconds after the end of the reservation, which is gone by
+/// then. They are not taken for nodes that an operator has drained.
+#[test]
+fn a_node_is_in_use_when_its_reservation_ends() {
+    let mut lab = Lab::new("reservation-ends");
+    lab.slurm.closed = vec![reserved(&["n01"], 0, 60)];
+    lab.slurm.node("n01", NodeState::Reserved);
+    lab.seconds(59);
+    lab.slurm.closed.clear();
+    for _ in 0..8 {
+        lab.slurm.node("n01", NodeState::Reserved);
+        lab.seconds(1);
+        assert_eq!(lab.manager().nodes_out().count(), 0, "{:?}", lab.steer.news());
+    }
+    // Without any reservation that is known, nothing new is planned there.
+    lab.slurm.node("n01", NodeState::Reserved);
+    lab.seconds(30);
+    assert_eq!(lab.manager().nodes_out().count(), 1);
+}

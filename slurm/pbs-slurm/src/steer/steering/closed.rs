@@ -44,17 +44,44 @@ impl Steer {
             }
         });
         let rows: Vec<ClosedRow> = rows.collect();
-        let seconds = |times: &[(u64, u64)]| -> u64 {
-            times.iter().map(|time| time.1.saturating_sub(time.0)).sum()
-        };
+        let now_s = self.looked.as_secs();
         let is_open = manager.closed().any(|before| {
             let now = rows.iter().find(|row| row.name == before.name);
-            now.is_some_and(|now| seconds(&now.times) < seconds(&before.times))
+            let times = now.map_or(&[][..], |now| &now.times);
+            before.times.iter().any(|&(from_s, end_s)| !covers(times, from_s.max(now_s), end_s))
         });
         manager.set_closed(&operator(), rows)?;
         if is_open {
             self.try_declined_again();
         }
         Ok(())
+    }
+}
+
+/// Whether times, in any order, contain all of a time.
+fn covers(times: &[(u64, u64)], from_s: u64, end_s: u64) -> bool {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    let reached = times.into_iter().fold(from_s, |reached_s, (from_s, end_s)| {
+        if from_s <= reached_s {
+            reached_s.max(end_s)
+        } else {
+            reached_s
+        }
+    });
+    reached >= end_s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::covers;
+
+    #[test]
+    fn a_time_is_covered_by_several() {
+        assert!(covers(&[(5, 10), (0, 6)], 2, 10));
+        assert!(!covers(&[(6, 10), (0, 5)], 2, 10));
+        assert!(!covers(&[(0, 9)], 2, 10) && !covers(&[], 2, 10));
+        // A time that is over needs nothing.
+        assert!(covers(&[], 10, 10));
     }
 }

@@ -217,6 +217,8 @@ pub struct Steer {
     altered_last: Option<Key>,
     /// Nodes that were reported as late, with the reasons.
     late: BTreeMap<String, String>,
+    /// Nodes that known reservations keep, or kept a moment ago, with the last time of that.
+    reserved: HashMap<String, u64>,
     /// Messages to the operator, once each.
     news: Vec<String>,
     unreachable: Option<String>,
@@ -248,6 +250,7 @@ impl Steer {
             altered_before: None,
             altered_last: None,
             late: BTreeMap::new(),
+            reserved: HashMap::new(),
             news: Vec::new(),
             unreachable: None,
             unread: Vec::new(),

@@ -10,10 +10,15 @@ use super::{is_where_planned, Steer, TOLD};
 use crate::steer::link::Link;
 use crate::steer::seen::{JobSeen, JobState, NodeState};
 
+/// Seconds after the end of a reservation for which the batch system may show its nodes as reserved:
+/// it updates that every five seconds, and is read every ten.
+const SHOWN_AFTER_S: u64 = 20;
+
 impl Steer {
     /// Nodes that are out of use, or back.
     pub(super) fn nodes(&mut self, manager: &mut Manager<Link>, now_s: u64) {
         let mut told = Vec::new();
+        self.note_reserved(now_s);
         let busy = self.busy_nodes(manager);
         for seen in &self.world.nodes {
             let node = seen.name.clone();
@@ -25,7 +30,7 @@ impl Steer {
             let why = format!("{TOLD}{}", seen.why);
             let seen_state = match seen.state {
                 // The plan has the time of the reservation. Without that, nothing is planned there.
-                NodeState::Reserved if self.world.is_closed(&node, now_s) => NodeState::Up,
+                NodeState::Reserved if self.reserved.contains_key(&node) => NodeState::Up,
                 NodeState::Reserved => NodeState::Drained,
                 state => state,
             };
@@ -50,6 +55,16 @@ impl Steer {
         for happened in told {
             manager.engine_mut().tell(now_s, happened);
         }
+    }
+
+    /// Notes which nodes known reservations keep, or kept a moment ago.
+    fn note_reserved(&mut self, now_s: u64) {
+        for seen in &self.world.nodes {
+            if self.world.is_closed(&seen.name, now_s) {
+                self.reserved.insert(seen.name.clone(), now_s);
+            }
+        }
+        self.reserved.retain(|_, at_s| now_s <= at_s.saturating_add(SHOWN_AFTER_S));
     }
 
     /// Nodes that are being cleaned, and nodes on which jobs run that the plan does not have there,
