@@ -50,7 +50,7 @@ pub(crate) enum Row {
 /// Reads the reservations in what `scontrol show reservation -o` has printed.
 pub(crate) fn reservations_of(text: &str) -> Vec<Row> {
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with(NONE));
-    let mut rows: Vec<Row> = lines.clone().take(MOST).map(row_of).collect();
+    let mut rows: Vec<Row> = lines.clone().take(MOST).flat_map(rows_of).collect();
     let more = lines.count().saturating_sub(MOST);
     if more > 0 {
         rows.push(Row::Unread { name: None, what: format!("{more} rows after the first {MOST}") });
@@ -58,7 +58,8 @@ pub(crate) fn reservations_of(text: &str) -> Vec<Row> {
     rows
 }
 
-fn row_of(line: &str) -> Row {
+/// Rows of a reservation: with nodes and licences it has two of them.
+fn rows_of(line: &str) -> Vec<Row> {
     let name = line.strip_prefix("ReservationName=").and_then(|rest| rest.split(' ').next());
     let unread = || Row::Unread {
         name: name.map(Into::into),
@@ -81,11 +82,11 @@ fn row_of(line: &str) -> Row {
     let values: Option<Vec<&str>> =
         KEYS.iter().map(|key| words.next().and_then(|word| word.strip_prefix(key))).collect();
     let Some([name, start, end, _, nodes, _, _, _, _, flags]) = values.as_deref() else {
-        return unread();
+        return vec![unread()];
     };
     let times = start.parse().ok().zip(end.parse().ok());
     let (Some((start_s, end_s)), Some(nodes)) = (times, hosts(nodes)) else {
-        return unread();
+        return vec![unread()];
     };
     let flags: Vec<&str> = flags.split(',').collect();
     let value = |key: &str| {
@@ -94,19 +95,24 @@ fn row_of(line: &str) -> Row {
     };
     let foreign = |why: String| Row::Foreign { name: (*name).into(), why };
     if flags.contains(&"TIME_FLOAT") {
-        return foreign("its time moves (TIME_FLOAT)".into());
+        return vec![foreign("its time moves (TIME_FLOAT)".into())];
     }
-    if let (Some(licenses), true) = (value("Licenses="), nodes.is_empty()) {
-        return foreign(format!("it keeps licences free ({licenses}), and not nodes"));
+    let licenses = value("Licenses=");
+    if let (Some(licenses), true) = (licenses, nodes.is_empty()) {
+        return vec![foreign(format!("it keeps licences free ({licenses}), and not nodes"))];
     }
+    let licenses = licenses.map(|licenses| {
+        foreign(format!("it keeps licences free ({licenses}); of it only its nodes are planned"))
+    });
     let whom = [("Users=", "users"), ("Accounts=", "accounts"), ("Groups=", "groups")];
     let whom = whom.iter().find_map(|(key, of)| Some(format!(" for {of} {}", value(key)?)));
-    Row::Read(Closing {
+    let closing = Closing {
         name: (*name).into(),
         why: format!("reservation {name}{}", whom.unwrap_or_default()),
         nodes,
         times: times_of(start_s..end_s, &flags),
-    })
+    };
+    [Row::Read(closing)].into_iter().chain(licenses).collect()
 }
 
 /// The time of a reservation, and those to which it returns.
@@ -186,5 +192,13 @@ mod tests {
         let of =
             MAINT.replace("n[01-02]", "(null)").replace("Licenses=(null)", "Licenses=matlab:2");
         assert_eq!(why(&of), "maint: it keeps licences free (matlab:2), and not nodes");
+        // Beside nodes, licences are not planned, either.
+        let both = MAINT.replace("Licenses=(null)", "Licenses=matlab:2");
+        let rows = reservations_of(&both);
+        let [Row::Read(closing), Row::Foreign { name, why }] = &rows[..] else {
+            panic!("{rows:?}")
+        };
+        assert_eq!((&*closing.name, &**name, closing.nodes.len()), ("maint", "maint", 2));
+        assert!(why.starts_with("it keeps licences free (matlab:2); "), "{why}");
     }
 }

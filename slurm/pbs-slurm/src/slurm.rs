@@ -226,8 +226,8 @@ impl Slurm {
             match row {
                 Row::Read(closing) => closed.push(closing),
                 Row::Foreign { name, why } => remarks.push(format!(
-                    "reservation {name} of Slurm is not planned: {why}; jobs that Slurm does not \
-                     start for it wait longer than planned"
+                    "reservation {name} of Slurm is not planned as a whole: {why}; jobs that Slurm \
+                     does not start for it wait longer than planned"
                 )),
                 Row::Unread { name, what } => {
                     let known = self.reservations.iter().find(|of| Some(&of.name) == name.as_ref());
