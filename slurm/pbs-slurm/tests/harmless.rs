@@ -458,6 +458,52 @@ fn a_planned_start_is_no_wish_after_a_restart() {
     assert_eq!(lab.rows(job).last().unwrap().outcome.as_deref(), Some("completed"));
 }
 
+/// A planner reads the last of the requests that have ended, however much the others take.
+#[test]
+fn the_last_planned_start_is_no_wish_after_a_restart() {
+    let mut lab = Lab::new("last-start-no-wish");
+    let first = full(&mut lab);
+    // More than is read at once.
+    for number in 0..600 {
+        let other = lab.slurm.submit(2000 + number, 1, 1, 60, 5);
+        lab.slurm.alter(other, |job| job.name = "x".repeat(4000));
+        lab.turn();
+        lab.slurm.cancel(other);
+    }
+    let last = lab.slurm.submit(5000, 1, 1, 60, 5);
+    lab.seconds(2);
+    let last_s = lab.slurm.job(last).unwrap().start_s.unwrap();
+    assert!(last_s > T + 60);
+    lab.slurm.is_mute = true;
+    lab.slurm.alter(last, |job| (job.cpus, job.min_cpus) = (99, 99));
+    lab.seconds(1);
+    lab.restart();
+    lab.slurm.is_mute = false;
+    lab.slurm.alter(last, |job| (job.cpus, job.min_cpus) = (1, 1));
+    lab.slurm.cancel(first);
+    lab.seconds(20);
+    assert!(lab.now_s < last_s);
+    assert_eq!(lab.rows(last).last().unwrap().outcome.as_deref(), Some("completed"));
+}
+
+/// Slurm gives a job that is sent back a start in two minutes. That is no wish of its user, even if
+/// the job had ended before, as with `scontrol requeue`.
+#[test]
+fn a_start_that_slurm_gave_a_job_that_had_ended_is_no_wish() {
+    for is_restarted in [false, true] {
+        let mut lab = Lab::new(&format!("requeued-after-its-end-{is_restarted}"));
+        let job = lab.slurm.submit(1, 1, 1, 60, 5);
+        lab.seconds(15);
+        assert_eq!(lab.outcome(job), "completed");
+        if is_restarted {
+            lab.restart();
+        }
+        let again = lab.slurm.requeue(job);
+        lab.seconds(20);
+        assert_eq!(lab.outcome(again), "completed");
+    }
+}
+
 /// A user changes the number of nodes while there is no planner: the next one plans that number.
 #[test]
 fn nodes_changed_without_a_planner_are_planned() {

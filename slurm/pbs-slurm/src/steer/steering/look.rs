@@ -124,7 +124,8 @@ impl Steer {
             JobState::Over(outcome) => {
                 self.forget(job.key);
                 manager.engine_mut().kept.remove(&id);
-                if row.is_some() {
+                if let Some(row) = &row {
+                    self.has_ended(job.key, row);
                     over(manager, id, ended_s, now_s, by_us.as_deref().unwrap_or(outcome));
                 }
                 self.try_declined_again();

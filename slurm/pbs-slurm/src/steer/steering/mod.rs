@@ -34,8 +34,13 @@ const NEW_AT_ONCE: usize = 200;
 const AGAIN_AT_ONCE: usize = 50;
 /// Altered jobs that are planned anew in a turn at most. The others stay held meanwhile.
 const ALTERED_AT_ONCE: usize = 50;
-/// Last requests that a planner reads when it starts, for the earliest starts that users want.
-const RECENT: Page = Page { rows: 20_000, bytes: 64 << 20 };
+/// Number of last requests that a planner reads when it starts, for the earliest starts that users
+/// want.
+const RECENT: u64 = 20_000;
+/// Part of them that is read at once.
+const PART: Page = Page { rows: 1000, bytes: 1 << 20 };
+/// Ended jobs that are remembered.
+const MOST_ENDED: usize = 20_000;
 /// Outcome of a request whose job had begun, and has disappeared: the batch system forgets jobs a
 /// while after their end.
 pub const UNSEEN: &str = "ended unseen by the planner; its outcome is not known";
@@ -197,6 +202,9 @@ pub struct Steer {
     /// Earliest starts that users want, of jobs that were taken out of the plan: the batch system
     /// shows the planned ones.
     begins: HashMap<Key, Option<u64>>,
+    /// Users and earliest starts of the last jobs that have ended. A job that is sent back after that
+    /// has another key, and the batch system gives it a start that is no wish of its user.
+    ended: BTreeMap<Key, (String, Option<u64>)>,
     /// Numbers of starts that failed, of jobs that wait.
     failed_starts: HashMap<Key, u32>,
     /// Declined job that was tried again last; the next turn continues behind it.
@@ -239,6 +247,7 @@ impl Steer {
             keys: HashMap::new(),
             declined: HashMap::new(),
             begins: HashMap::new(),
+            ended: BTreeMap::new(),
             failed_starts: HashMap::new(),
             tried_again: None,
             looked: Duration::ZERO,
@@ -274,19 +283,28 @@ impl Steer {
     /// Reads the earliest starts that users want of jobs that were taken out of the plan: the batch
     /// system may still show a planned start of such a job.
     fn read_begins(&mut self, manager: &Manager<Link>) {
-        let from = manager.planner().next_id().saturating_sub(RECENT.rows as u64);
-        match manager.rows_above(from, RECENT) {
-            Ok(paged) => {
-                for row in paged.rows.iter().filter(|row| row.state == State::Ended) {
-                    if let Some(key) = key_of(row).filter(|key| !self.jobs.contains_key(key)) {
-                        self.begins.insert(key, begin_s(row));
-                    }
+        let mut from = manager.planner().next_id().saturating_sub(RECENT);
+        loop {
+            let paged = match manager.rows_above(from, PART) {
+                Ok(paged) => paged,
+                Err(why) => {
+                    self.news.push(format!(
+                        "the last requests can't be read, and planned starts of waiting jobs may \
+                         be taken for wishes of their users: {why}"
+                    ));
+                    return;
+                }
+            };
+            for row in paged.rows.iter().filter(|row| row.state == State::Ended) {
+                if let Some(key) = key_of(row).filter(|key| !self.jobs.contains_key(key)) {
+                    self.begins.insert(key, begin_s(row));
+                    self.has_ended(key, row);
                 }
             }
-            Err(why) => self.news.push(format!(
-                "the last requests can't be read, and planned starts of waiting jobs may be taken \
-                 for wishes of their users: {why}"
-            )),
+            match paged.rows.last() {
+                Some(last) if !paged.is_last => from = last.id,
+                _ => return,
+            }
         }
     }
 
@@ -439,6 +457,26 @@ impl Steer {
     fn is_declined(&self, job: &JobSeen) -> bool {
         let of = self.declined.get(&job.key);
         of.is_some_and(|of| !of.is_again && of.after == job.after && of.asked == Asked::of(job))
+    }
+
+    /// Notes the user and the earliest start of a job that has ended.
+    fn has_ended(&mut self, key: Key, row: &Row) {
+        self.ended.insert(key, (row.user.clone(), begin_s(row)));
+        if self.ended.len() > MOST_ENDED {
+            self.ended.pop_first();
+        }
+    }
+
+    /// The earliest start that its user gave a job that was sent back, from the request that it was
+    /// before; `None`: it was none.
+    fn begin_before(&self, manager: &Manager<Link>, job: &JobSeen) -> Option<Option<u64>> {
+        let all = Key { submit_s: 0, ..job.key }..job.key;
+        let open = self.jobs.range(all.clone()).next_back();
+        let open = open.and_then(|(_, of)| manager.open_row(of.id));
+        let open = open.map(|row| (row.user.clone(), begin_s(&row)));
+        let ended = || self.ended.range(all).next_back().map(|(_, of)| of.clone());
+        // Numbers are used again after a crash, for jobs of others.
+        open.or_else(ended).filter(|(user, _)| *user == job.user).map(|(_, begin_s)| begin_s)
     }
 
     /// The request that it was.

@@ -95,10 +95,9 @@ impl Steer {
         let mut wished = Vec::with_capacity(jobs.len());
         for &job in jobs {
             // The time from which on a job may start that was sent back is none of its user's.
-            let from = Key { submit_s: 0, ..job.key };
-            let is_again = self.jobs.range(from..job.key).next().is_some();
             let begin_s = self.begins.get(&job.key).copied();
-            let begin_s = begin_s.unwrap_or(job.start_s.filter(|_| !is_again));
+            let begin_s = begin_s.or_else(|| self.begin_before(manager, job));
+            let begin_s = begin_s.unwrap_or(job.start_s);
             let plain = JobSeen { start_s: begin_s, ..job.clone() };
             match wish_of(&plain, &|name| self.request_of(name), now.as_secs()) {
                 Ok(wish) => {
