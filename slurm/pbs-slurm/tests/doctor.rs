@@ -654,6 +654,19 @@ fn switches_are_those_of_the_topology() {
     let site = Site::from_toml(&site_of(&etc.read(), "plan")).unwrap();
     assert!(site.nodes.iter().all(|of| of.switch.as_deref() == Some("leaf1")));
     // Other plugins don't read the file.
+    // Switches that name more hosts than there can be are refused before they fill the memory.
+    let named = etc.path("topology.conf");
+    let line = |number: u64| format!("SwitchName=s{number} Nodes=n[1-65536]\n");
+    for (text, what) in [
+        ("SwitchName=s1 Nodes=n[0-99999999]\n".to_string(), "more than 65536 hosts"),
+        ((0..5).map(line).collect(), "more than 262144 hosts"),
+    ] {
+        etc.write("topology.conf", &text);
+        let error = read(&etc.path("slurm.conf")).unwrap_err();
+        assert_eq!((&error.file, error.line.is_some()), (&named, true));
+        assert!(error.message.contains(what), "{error}");
+    }
+    etc.write("topology.conf", "");
     etc.change("slurm.conf", "topology/tree", "topology/flat");
     assert_eq!(etc.found(), []);
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::conf::entry::{Entry, Error, Place};
-use crate::conf::host_list::{compress, expand};
+use crate::conf::host_list::{compress, expand, MOST_HOSTS};
 use crate::conf::nodes::Node;
 
 /// Leaf switch of each node, by the node's name.
@@ -21,6 +21,9 @@ pub(crate) enum Unplanned {
     Elsewhere(Place, String),
 }
 
+/// Hosts that all switches together name at most. Each is one string in memory.
+const MOST_NAMED: usize = 4 * MOST_HOSTS;
+
 /// Whether a value of TopologyPlugin makes Slurm read the switches.
 pub(crate) fn is_tree(plugin: &str) -> bool {
     plugin.eq_ignore_ascii_case("topology/tree")
@@ -36,12 +39,20 @@ pub(crate) fn switches(
 ) -> Result<Switches, Error> {
     let known: HashSet<&str> = nodes.iter().map(|of| of.name.as_str()).collect();
     let mut switches = Switches::new();
+    let mut left = MOST_NAMED;
     for entry in entries {
         let value = |key: &str| entry.keys.get(key).map(String::as_str);
         let (Some(switch), Some(list)) = (value("switchname"), value("nodes")) else {
             continue;
         };
         let mut hosts = expand(list).map_err(|error| Error::at(&entry.place, error.to_string()))?;
+        left = left.checked_sub(hosts.len()).ok_or_else(|| {
+            let message = format!(
+                "the switches together name more than {MOST_NAMED} hosts; name each node once, at \
+                 its leaf switch"
+            );
+            Error::at(&entry.place, message)
+        })?;
         if hosts.iter().any(|host| host.eq_ignore_ascii_case("all")) {
             hosts = nodes.iter().map(|of| of.name.clone()).collect();
         }
