@@ -478,12 +478,28 @@ impl Planner {
         let search = self.search(&entry.who);
         let ask = search.ask(need, &need.sums);
         let mut causes = ask.causes(need.duration_s, &window);
-        causes.push((Cause::Nodes, search.on_nodes(need, window)));
+        let first_s = window.start;
+        let nodes_s = search.on_nodes(need, window);
+        causes.push((Cause::Nodes, nodes_s));
+        let out = self.out_with_room(need);
+        if nodes_s != Some(first_s) && !out.is_empty() {
+            causes.push((Cause::Out(out), None));
+        }
         causes.extend(entry.after.iter().map(|&before| {
             let over = self.entries.get(&before).and_then(Entry::over);
             (Cause::After(before), over.map(|over| over.end))
         }));
         causes
+    }
+
+    /// Nodes that are out of use, and have as much in all as a chunk of a request needs.
+    fn out_with_room(&self, need: &Need) -> Vec<usize> {
+        let has_room = |node: usize| {
+            let class = self.machine.class_of[node];
+            need.kinds.iter().any(|kind| kind.fits[class].is_some())
+        };
+        let nodes = 0..self.machine.node_count();
+        nodes.filter(|&node| !self.nodes.is_usable(node) && has_room(node)).collect()
     }
 
     /// Returns the memory use of the plan, without the plans of reservations.

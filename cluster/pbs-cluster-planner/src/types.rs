@@ -100,6 +100,9 @@ impl Who {
     }
 }
 
+/// Nodes out of use that a cause names.
+const MOST_NAMED: usize = 8;
+
 /// Reason for which a request can't be somewhere, or can't start earlier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -119,6 +122,8 @@ pub enum Cause {
     Throttle(u64),
     /// No nodes have room for the chunks together.
     Nodes,
+    /// Nodes that are out of use, and would have room for a chunk.
+    Out(Vec<usize>),
     /// The request follows that request.
     After(RequestId),
     /// A node of the request is planned for that request.
@@ -145,6 +150,17 @@ impl Cause {
             Self::Locked(whom) => format!("validity of {whom}"),
             Self::Throttle(most) => format!("its array, of which at most {most} run at once"),
             Self::Nodes => "no nodes with room for its chunks".into(),
+            Self::Out(nodes) => {
+                let names = nodes.iter().take(MOST_NAMED).map(|&node| machine.node_name(node));
+                let mut names = names.collect::<Vec<_>>().join(" ");
+                if let more @ 1.. = nodes.len().saturating_sub(MOST_NAMED) {
+                    names += &format!(" and {more} others");
+                }
+                match nodes[..] {
+                    [_] => format!("node {names}, which is out of use"),
+                    _ => format!("nodes {names}, which are out of use"),
+                }
+            }
             Self::After(request) => format!("request {request}, which must end first"),
             Self::Planned(request) => {
                 format!("request {request}, which is planned on its nodes")

@@ -397,6 +397,26 @@ fn a_closed_node_is_planned_before_and_after_its_time() {
     assert_eq!(submit(&mut planner, 40, &ask("ncpus=8", 10)), 40);
 }
 
+/// A node that is out of use is named to those whom it would help, and to no others.
+#[test]
+fn a_node_that_is_out_of_use_is_a_cause() {
+    let mut planner = nodes(&[8, 8, 2]);
+    let node = |name: &str| planner.machine().node_by_name(name).unwrap();
+    let (big, small) = (node("n1"), node("n3"));
+    planner.node_offline(0, big);
+    planner.node_offline(0, small);
+    let first = planner.submit(0, &ask("ncpus=8", 50)).unwrap();
+    let next = planner.submit(0, &ask("ncpus=8", 10)).unwrap();
+    let causes = planner.why(0, next);
+    assert!(causes.contains(&(Cause::Out(vec![big]), None)), "{causes:?}");
+    let told: Vec<_> = causes.iter().map(|(of, _)| of.describe(planner.machine())).collect();
+    assert!(told.contains(&"node n1, which is out of use".into()), "{told:?}");
+    assert_eq!(planner.why(0, first), []);
+    planner.node_up(0, big);
+    settle(&mut planner, 0);
+    assert_eq!(planner.why(0, next), []);
+}
+
 /// Nodes that are closed together are planned round once: a request does not hop from one to the
 /// next, and takes no place that is closed, too.
 #[test]
