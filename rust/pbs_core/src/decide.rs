@@ -158,8 +158,9 @@ impl<M: Memory> Node<M> {
             let waits = self.slot.is_owned();
             // Until the planned arrival of a message the plan waits for the clock.
             let gap_ns = self.planned_gap_ns(self.slot.owner(), now_ns);
-            self.processes
-                .wait_since(waits.then(|| self.windows.plan_ns(now_ns).saturating_add(gap_ns)));
+            let arrival_ns = now_ns.saturating_add(gap_ns);
+            let since_ns = waits.then(|| self.windows.later_plan_ns(arrival_ns));
+            self.processes.wait_since(since_ns);
         }
     }
 

@@ -107,6 +107,13 @@ impl Windows {
             .saturating_add(phase_ns.min(self.execution_ns))
     }
 
+    /// Plan time at `at_ns`, which lies in the present period or in a later one.
+    pub(super) fn later_plan_ns(&self, at_ns: u64) -> u64 {
+        let mut windows = *self;
+        windows.advance(at_ns);
+        windows.plan_ns(at_ns)
+    }
+
     /// Whether `now_ns`, which lies in the present period, is unallocated time.
     pub(super) fn unallocated(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.start_ns) >= self.execution_ns

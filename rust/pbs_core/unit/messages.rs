@@ -264,6 +264,31 @@ fn plan_that_follows_has_arrivals_of_its_own() {
     assert_eq!(told(&scene)[1..], [(begin_ns + 601, 100, 401)]);
 }
 
+/// The arrival lies in a later window, and the decision after it comes late, too: the gap until
+/// the arrival is plan time.
+#[test]
+fn planned_gap_that_ends_in_a_later_window_is_plan_time() {
+    let config = Config {
+        idle_is_lateness: 1,
+        tm2_node_lower_bound_ns: 1_000,
+        tm2_node_earliness_cap_permille: 0,
+        thresholds: Threshold::Tm2Node as u64,
+        window_period_ns: 2_000,
+        window_unallocated_ns: 1_000,
+        ..MESSAGES
+    };
+    // 1/0 is early by 900.  The slot of 2/0 ends at 6100, and nobody runs in its last 50.
+    let slots = [(1, 1000), (2, 1000), (1, 1000), (1, 1000)];
+    let mut scene = Scene::ready(config, plan(&slots, &[(2, 0, 1, 2)], &[6_050]));
+    scene.finish(100);
+    scene.wait(6_000);
+    assert_eq!(scene.granted(), 1);
+    scene.finish(600);
+    let early = scene.log.of(EventKind::Early);
+    let lateness = early.first().map(|event| event.node_lateness_insns);
+    assert_eq!(lateness, Some(-1250));
+}
+
 #[test]
 fn threshold_that_is_off_signals_nothing() {
     let without = |off: Threshold| Config {
