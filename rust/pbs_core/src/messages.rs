@@ -11,9 +11,11 @@
 //! arrival.  A message that nobody misses yet is not late, however late its sender is.  A message
 //! is early if it ends a wait before the planned arrival.
 //!
-//! The planned arrivals belong to the plan and never change.  The level that was reported belongs
-//! to the receiving process, and each message and each plan begin a new one: a plan that deals with
-//! a late message declares when the message arrives now.  Everything here runs under the lock of
+//! The planned arrivals belong to the plan and never change.  The receiving process has the level
+//! that was reported, with the edge of the message.  Each message and each plan begin a new level: a
+//! plan that deals with a late message declares when the message arrives now.  A plan in which the
+//! arrival is 0 declares no new one, and the level of a message that was reported continues.
+//! Everything here runs under the lock of
 //! the node and takes constant time.  The lateness is checked at five moments: when the slot of the
 //! receiver begins, when the lateness reaches a level in the slot, when the slot ends, when the
 //! wait is over, and, where slots float, when the turn of the receiver comes.  Other decisions find
@@ -44,11 +46,15 @@ impl<M: Memory> Node<M> {
         if self.plan.has_arrivals() {
             self.check_late_message(p, now_ns, sink);
             self.check_early_message(p, now_ns, sink);
-            if let Some(run) = self.processes.get_mut(p) {
-                // Its task may wait for another message.
-                run.reported_message = 0;
-            }
         }
+    }
+
+    /// Sender, as process and task, of the message for which `p` waits, if `p` misses it and that
+    /// was reported.
+    pub(super) fn reported_message_of(&self, p: u32) -> Option<(u32, u32)> {
+        let run = self.processes.get(p)?;
+        let is_reported = run.reported_message != 0 && run.reported_edge == run.edge;
+        self.waits_for(p).filter(|_| is_reported)
     }
 
     /// Time until the planned arrival of the message for which `p` waits: a gap of the plan, and no
@@ -96,7 +102,11 @@ impl<M: Memory> Node<M> {
         let run = self.processes.get(p)?;
         let misses =
             run.reported_wait == Wait::Task as u16 && self.policy.config.has(Threshold::T2Message);
-        misses.then_some((arrival_ns, run.reported_message.into()))
+        let reported = match run.reported_edge == run.edge {
+            true => run.reported_message.into(),
+            false => 0,
+        };
+        misses.then_some((arrival_ns, reported))
     }
 
     /// `percent` of t2_message, rounded down.
@@ -130,6 +140,10 @@ impl<M: Memory> Node<M> {
         if let Some(run) = self.processes.get_mut(p) {
             // At most `FAILURE`.
             run.reported_message = percent as u16;
+            run.reported_edge = run.edge;
+            if run.copied {
+                self.processes.note_change(p);
+            }
         }
     }
 

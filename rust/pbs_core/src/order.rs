@@ -25,7 +25,7 @@ use super::wire::format;
 const LOOKS_A_DECISION: u32 = 64;
 
 /// Number of edges that are checked when a task ends.
-const LOOKS_AT_ONCE: u32 = 8;
+pub(super) const LOOKS_AT_ONCE: u32 = 8;
 
 impl<M: Memory> Node<M> {
     /// Checks the processes that wait for another CPU, whose processes have ended tasks or are
@@ -215,6 +215,9 @@ impl<M: Memory> Node<M> {
             let Some(rest) = budget.checked_sub(1) else {
                 // A later decision continues from here.
                 self.wait_at(p, &edge);
+                if let Some(run) = self.processes.get_mut(p) {
+                    run.postponed = ended.has(edge.task);
+                }
                 return self.wait_lists.make_due(edge.predecessor);
             };
             *budget = rest;
@@ -265,6 +268,7 @@ impl<M: Memory> Node<M> {
         if let Some(run) = self.processes.get_mut(p) {
             run.waits_at = edge.predecessor;
             run.next_waiting = next;
+            run.postponed = false;
         }
         self.set_next_waiting(edge.predecessor, before, p);
         if self.is_elsewhere(edge.predecessor) {
@@ -298,18 +302,24 @@ impl<M: Memory> Node<M> {
         let first = self.wait_lists.first(predecessor);
         let ended = self.progress_of(predecessor);
         // A process waits at an edge of its own.
-        let edge = self.processes.get(first)?.edge;
+        let run = self.processes.get(first)?;
+        let (edge, postponed) = (run.edge, run.postponed);
         let passes = ended.has(self.plan.edges.get(edge as usize)?.task);
         if !passes && !ended.is_last {
             return None;
         }
-        if passes {
+        if passes && !postponed {
             self.end_wait_for_message(first, now_ns, sink);
         }
         let run = self.processes.get_mut(first)?;
+        // The next plan has no use for what was reported of this message.
+        let changes = run.copied && run.reported_edge == run.edge;
         run.edge += u32::from(passes);
         run.waits_at = Predecessor::NONE;
         let next = run.next_waiting;
+        if changes {
+            self.processes.note_change(first);
+        }
         self.set_next_waiting(predecessor, None, next);
         Some(first)
     }

@@ -46,9 +46,14 @@ pub(super) struct Run {
     pub(super) suspended: bool,
     /// The wait that was reported: a [`Wait`](super::Wait), or 0.
     pub(super) reported_wait: u16,
-    /// Greatest level of t2_message that was reported of the message for which it waits, in
+    /// Greatest level of t2_message that was reported of the message of `reported_edge`, in
     /// percent.
     pub(super) reported_message: u16,
+    /// Whether the task for which it waits had ended before: it waits only until a later decision
+    /// continues with its edges.
+    pub(super) postponed: bool,
+    /// Edge of the last message that was reported.
+    pub(super) reported_edge: u32,
     /// Whether its memory has been sampled under this plan, since it has begun.
     pub(super) sampled: bool,
     /// Whether it was copied for the next plan, and has not changed since.
@@ -145,6 +150,8 @@ impl Run {
         suspended: false,
         reported_wait: 0,
         reported_message: 0,
+        postponed: false,
+        reported_edge: u32::MAX,
         sampled: false,
         copied: false,
         noted: false,
@@ -248,7 +255,6 @@ impl Run {
     pub(super) fn move_in_net(&mut self) {
         self.held = !self.done && self.position == self.gate;
         self.reported_wait = 0;
-        self.reported_message = 0;
     }
 
     /// `process_lateness`: Σ finished (retired − planned) + max(0, running
@@ -396,6 +402,8 @@ saved!([super] Run {
     suspended,
     reported_wait,
     reported_message,
+    postponed,
+    reported_edge,
     sampled,
     copied,
     noted,

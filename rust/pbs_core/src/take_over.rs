@@ -12,6 +12,7 @@ use super::lengths::Lengths;
 use super::level::Level;
 use super::memory::{pause, Interrupted, Memory, NoMemory};
 use super::node::Node;
+use super::order::LOOKS_AT_ONCE;
 use super::plan::Predecessor;
 use super::refusal::{Fault, Refusal};
 use super::run::Run;
@@ -37,6 +38,8 @@ struct Before {
     run: Run,
     /// Id of its first task that has not ended.
     task: u32,
+    /// Sender, as process and task, of the message that it misses, if that was reported.
+    missed_message: Option<(u32, u32)>,
 }
 
 impl<M: Memory> Node<M> {
@@ -153,6 +156,7 @@ impl<M: Memory> Node<M> {
         Some(Before {
             run: *self.processes.get(from)?,
             task: self.next_task(from),
+            missed_message: self.reported_message_of(from),
         })
     }
 
@@ -231,6 +235,9 @@ impl<M: Memory> Node<M> {
             run.peak = old.peak;
             run.reported.task = old.reported.task.reopened(info_dealt_seq);
             run.reported.preemptions = old.reported.preemptions.reopened(info_dealt_seq);
+            if let Some(edge) = self.edge_of_missed(&run, before) {
+                (run.reported_edge, run.reported_message) = (edge, old.reported_message);
+            }
         } else if !old.done {
             run.account = old.account_without_task();
         }
@@ -240,6 +247,22 @@ impl<M: Memory> Node<M> {
             run.begun_before = run.position + u32::from(has_begun);
         }
         run
+    }
+
+    /// Returns the edge of the message that was reported as late before this plan, if the plan
+    /// declares no new arrival.  Looks at the first edges of the task only.
+    fn edge_of_missed(&self, run: &Run, before: &Before) -> Option<u32> {
+        let sender = before.missed_message?;
+        let edges = run.edge..run.edge.saturating_add(LOOKS_AT_ONCE);
+        let mut edges = edges.filter(|&number| {
+            let edge = self.plan.edges.get(number as usize);
+            let awaited = edge.filter(|edge| edge.position == run.position).and_then(|edge| {
+                let predecessor = self.plan.predecessors.get(edge.predecessor as usize)?;
+                Some((predecessor.id, edge.task))
+            });
+            awaited == Some(sender) && self.plan.arrival_ns(number) == Some(0)
+        });
+        edges.next()
     }
 
     /// [`Plan::position_of`](super::Plan::position_of), in constant time if the process is there

@@ -5,7 +5,7 @@
 use core::fmt;
 
 /// Version of the words.  It changes with every field that is saved.
-pub(super) const VERSION: u64 = 2;
+pub(super) const VERSION: u64 = 3;
 
 /// A value that is saved as words.
 pub(super) trait Saved: Sized {

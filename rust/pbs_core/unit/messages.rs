@@ -264,6 +264,31 @@ fn plan_that_follows_has_arrivals_of_its_own() {
     assert_eq!(told(&scene)[1..], [(begin_ns + 601, 100, 401)]);
 }
 
+/// A plan that declares no new arrival, as its 0 says, does not signal the message again; another
+/// message is signalled.
+#[test]
+fn late_message_without_a_new_arrival_is_signalled_once() {
+    let config = Config {
+        thresholds: Threshold::T2Message as u64,
+        ..MESSAGES
+    };
+    let again = |sender: u32, until_ns: u64| {
+        let slots = [(2, 1000), (1, 1000), (2, 1000), (3, 1000)];
+        let edges = [(2, 0, 1, 0)];
+        let mut scene = Scene::ready(config, plan(&slots, &edges, &[100]));
+        wait_as_told(&mut scene, until_ns);
+        let before = told(&scene).len();
+        scene.wait(1999 - scene.now_ns);
+        let next = plan(&slots, &[(2, 0, sender, 0)], &[0]);
+        scene.swap_with(config, next, 0);
+        let begin_ns = scene.now_ns;
+        wait_as_told(&mut scene, begin_ns + 3000);
+        (before, told(&scene).len() - before)
+    };
+    assert_eq!(again(1, 600), (1, 0));
+    assert_eq!(again(3, 600), (1, 1));
+}
+
 /// The arrival lies in a later window, and the decision after it comes late, too: the gap until
 /// the arrival is plan time.
 #[test]
@@ -287,6 +312,26 @@ fn planned_gap_that_ends_in_a_later_window_is_plan_time() {
     let early = scene.log.of(EventKind::Early);
     let lateness = early.first().map(|event| event.node_lateness_insns);
     assert_eq!(lateness, Some(-1250));
+}
+
+/// Eight edges are followed when a task ends.  The task of the ninth has ended before, too: its
+/// message is there, though a later decision finds that.
+#[test]
+fn message_that_was_there_before_a_ninth_edge_is_not_early() {
+    let mut slots = vec![(2, 1000)];
+    slots.extend((11..20).map(|sender| (sender, 100)));
+    slots.push((2, 1000));
+    let edges: Vec<_> = (11..20).map(|sender| (2, 1, sender, 0)).collect();
+    let far = [NO_ARRIVAL; 8].into_iter().chain([1_000_000]);
+    let arrivals: Vec<u64> = far.collect();
+    let mut scene = Scene::ready(MESSAGES, plan(&slots, &edges, &arrivals));
+    for sender in 11..20 {
+        let p = scene.index(sender);
+        scene.node.end_task(p, 0, &mut scene.log);
+    }
+    scene.finish(1000);
+    assert_eq!(scene.granted(), 2);
+    assert_eq!(told(&scene), []);
 }
 
 #[test]
