@@ -53,5 +53,7 @@ pub use schedule::{
 };
 pub use series::{CpuSeries, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries};
 pub use table::{signal_table, table};
-pub use timeline::{ActualSegment, CpuTimeline, LaterPlan, Mark, MarkKind, PlannedSlot};
+pub use timeline::{
+    ActualSegment, CpuTimeline, LaterPlan, Mark, MarkKind, PlannedMessage, PlannedSlot,
+};
 pub use waits::{wait_table, waited, Edge, Waited};

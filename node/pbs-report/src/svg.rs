@@ -77,6 +77,10 @@ pub(crate) const EDGE: &str =
 pub(crate) const CRITICAL: &str =
     "class=\"critical\" stroke=\"#b03a00\" stroke-width=\"2\" stroke-opacity=\"1\"";
 
+/// Style of an arrow that leads from the sender of a message to its arrival.
+pub(crate) const MESSAGE: &str =
+    "class=\"message\" stroke=\"#0060a0\" stroke-width=\"1.5\" stroke-dasharray=\"5 3\"";
+
 /// Half of the height of the mark of a deadline.
 pub(crate) const DUE_HALF: f64 = 8.5;
 /// Width of the mark of a deadline, which lies to the right of its time.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use pbs_core::Rate;
-use pbs_plan::{Cpu, Plan};
+use pbs_plan::{Cpu, Plan, Task};
 use pbs_uapi::{Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
 use serde::Serialize;
 
@@ -58,6 +58,20 @@ pub struct PlannedSlot {
     pub start_ns: u64,
     /// Planned end.
     pub end_ns: u64,
+    /// Messages for which the task of the slot waits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<PlannedMessage>,
+}
+
+/// A message with its planned arrival.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlannedMessage {
+    /// Process that sends the message.
+    pub from_process: u32,
+    /// Task at whose end the message arrives.
+    pub from_task: u32,
+    /// Planned arrival, counted from the time at which the plan came into force.
+    pub arrival_ns: u64,
 }
 
 /// A stretch of time in which a task had the CPU.
@@ -260,11 +274,26 @@ fn planned(plan: &Plan, cpu: u32, rate: Rate) -> Vec<PlannedSlot> {
                 length_insns: placed.length_insns,
                 start_ns,
                 end_ns: rate.to_ns(passed_insns),
+                messages: placed.task.map_or_else(Vec::new, |(process, task)| {
+                    messages(&plan.processes[process].tasks[task])
+                }),
             };
             start_insns += placed.length_insns;
             planned
         })
         .collect()
+}
+
+/// Returns the messages for which a task waits.
+fn messages(task: &Task) -> Vec<PlannedMessage> {
+    let messages = task.after.iter().filter_map(|after| {
+        Some(PlannedMessage {
+            from_process: after.process,
+            from_task: after.task,
+            arrival_ns: after.arrival_ns?,
+        })
+    });
+    messages.collect()
 }
 
 /// The rate of a CPU of a plan; `otherwise` where that says none.

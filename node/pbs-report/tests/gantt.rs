@@ -6,7 +6,7 @@ mod common;
 use common::{facts, job, report, simulate};
 use pbs_plan::from_toml;
 use pbs_report::gantt::gantt;
-use pbs_report::{MarkKind, Report};
+use pbs_report::{Facts, MarkKind, Report};
 
 /// Values of an attribute of all elements of that name.
 fn attributes(svg: &str, element: &str, attribute: &str) -> Vec<f64> {
@@ -101,6 +101,41 @@ fn a_task_is_called_by_its_name_where_that_fits() {
     assert!(!line(">wide</text>").unwrap().contains("rotate"));
     assert!(line(">narrow one</text>").unwrap().contains("rotate(-90 "));
     assert!(line(">p 2</text>").is_some());
+}
+
+/// The second task of the receiver waits for a message of the other CPU, whose sender is late.
+#[test]
+fn messages_lead_from_their_sender_to_their_arrival() {
+    let text = "[[process]]\nid = 1\nname = \"sender\"\ntasks = [{ planned_insns = 40_000_000, \
+                real_insns = 60_000_000 }]\n[[process]]\nid = 2\nname = \"receiver\"\ntasks = [\
+                30_000_000, { planned_insns = 40_000_000, after = [{ task = \"sender/0\", \
+                arrival = \"50 ms\" }] }]\n[[cpu]]\ncpu = 0\nslots = [1]\n[[cpu]]\ncpu = 1\n\
+                slots = [2, \"idle 20_000_000\", 2]\n";
+    let plan = from_toml(text).unwrap();
+    let run = pbs_sim::simulate(&plan, &pbs_sim::Options::default(), &mut pbs_sim::NoAnswer);
+    let facts = Facts { rate_insns_per_ms: 1_000_000, ..facts() };
+    let svg = gantt(&Report::new(&plan, &run.unwrap().events, &facts));
+    let arrow = |title: &str| -> Vec<f64> {
+        let line = svg.lines().find(|line| line.contains(title)).unwrap_or_else(|| panic!("{svg}"));
+        let path = line.split(" d=\"M ").nth(1).unwrap().split(" M ").next().unwrap();
+        path.split([' ', 'Q']).filter_map(|number| number.parse().ok()).collect()
+    };
+    let planned = arrow("message of sender, task 0, planned to arrive at 50.000 ms");
+    let actual = arrow("receives the message of");
+    let box_of = |title: &str| {
+        let line = svg.lines().find(|line| line.contains(title)).unwrap();
+        let of = |attribute| attributes(line, "rect", attribute)[0];
+        (of("x"), of("x") + of("width"))
+    };
+    let (begin, end) = box_of("slot 0: sender");
+    let per_ms = (end - begin) / 40.0;
+    assert!((planned[0] - end).abs() < 0.1, "{planned:?}");
+    assert!((planned[4] - (begin + 50.0 * per_ms)).abs() < 0.1, "{planned:?}");
+    // It really arrives when the sender ends, on the other CPU.
+    assert!((actual[0] - (begin + 60.0 * per_ms)).abs() < 0.5, "{actual:?}");
+    assert!((actual[4] - actual[0]).abs() < 0.1 && actual[5] > actual[1] + 50.0, "{actual:?}");
+    assert!(svg.contains(">message, planned and actual</text>"));
+    assert!(!gantt(&report(&job())).contains(">message, planned and actual</text>"));
 }
 
 /// The boxes of a colour: left, top and height.

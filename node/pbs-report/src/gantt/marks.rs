@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::*;
-use crate::svg::{CRITICAL, EDGE};
+use crate::svg::{CRITICAL, EDGE, MESSAGE};
 
 impl Gantt<'_> {
     pub(super) fn marks(&mut self, cpu: &CpuTimeline, y: f64) {
@@ -149,6 +149,9 @@ impl Gantt<'_> {
         }
         if !self.report.edges.is_empty() {
             keys.push((Key::Arrow(EDGE), "leads to the waiting task".into()));
+        }
+        if self.has_messages() {
+            keys.push((Key::Arrow(MESSAGE), "message, planned and actual".into()));
         }
         if !self.report.waited.is_empty() {
             keys.push((Key::Arrow(CRITICAL), "its slot came too early".into()));

@@ -101,6 +101,7 @@ fn draw(report: &Report) -> (Picture, f64) {
         gantt.cpu(cpu);
     }
     gantt.arrows();
+    gantt.planned_messages();
     gantt.y += gantt.deadlines(None, gantt.y - 18.0);
     gantt.bottom_axis();
     gantt.legend();
@@ -154,6 +155,8 @@ struct Gantt<'a> {
     origin_ns: HashMap<u32, u64>,
     /// Length of the axis.
     span_ns: f64,
+    /// Top and height of the planned slots of each process.
+    planned: HashMap<u32, (f64, f64)>,
     /// Top and height of what became of each process.
     actual: HashMap<u32, (f64, f64)>,
     /// Vertical position of the next element.
@@ -179,6 +182,7 @@ impl<'a> Gantt<'a> {
             counted: false,
             origin_ns: HashMap::new(),
             span_ns: 1.0,
+            planned: HashMap::new(),
             actual: HashMap::new(),
             y: 0.0,
             axis_top: 0.0,
@@ -321,6 +325,9 @@ impl<'a> Gantt<'a> {
             let mut thinning = Thinning::default();
             for slot in part.planned {
                 self.planned_slot(part, slot, planned_y, &mut thinning);
+                if let Some(process) = slot.process {
+                    self.planned.insert(process, self.lanes.place(process, planned_y));
+                }
             }
             // Hundreds of them would only be fog.
             if !self.lanes.is_split() {
