@@ -24,6 +24,8 @@ Examples:
                                          ... with wider deviations
   pbsctl plan generate --processes 3 --tasks 3..8 --task-insns 200_000..5_000_000 \\
       --idle-insns 100_000..1_000_000    A small plan
+  pbsctl plan generate --edge-permille 500 --message-permille 500 --message-sigma-permille 300
+                                         Half of the dependencies are messages, often late
   pbsctl plan generate rogue-task --runnable > plan.toml && pbsctl run plan.toml
                                          Run on a node instead of a simulation
   pbsctl plan generate --format leppert  For Leppert's simulation
@@ -32,6 +34,9 @@ Examples:
 The plan has a real length for each task and each idle slot. The kernel does not receive them:
 simulations use them, and with --runnable the programs. The same options give the same plan on
 every machine, and the first line of the TOML has the options.
+
+A message arrives when the task that sends it ends. Its planned arrival is a time from the begin
+of the plan, on a CPU that retires an instruction in a nanosecond.
 
 MIN..MAX includes both ends; one number stands for both. Numbers may have units: 20M or 1.5G
 instructions, 64MiB, 20 %.";
@@ -87,6 +92,15 @@ pub(crate) struct GenOptions {
     /// Share of tasks that wait for a task of another process with an earlier slot, in thousandths
     #[arg(long, value_name = "N", value_parser = permille, default_value_t = Parameters::default().edge_permille)]
     edge_permille: u64,
+
+    /// Share of these dependencies that carry a message with a planned arrival, in thousandths
+    #[arg(long, value_name = "N", value_parser = permille, default_value_t = Parameters::default().message_permille)]
+    message_permille: u64,
+
+    /// Standard deviation of the real lengths of tasks that send a message, in thousandths of the
+    /// planned ones
+    #[arg(long, value_name = "N", value_parser = permille, default_value_t = Parameters::default().message_sigma_permille)]
+    message_sigma_permille: u64,
 
     /// Planned peak memory of each process, in bytes; 0 for none
     #[arg(long, value_name = "MIN..MAX", value_parser = bytes_span, default_value_t = Parameters::default().memory_bytes)]
@@ -191,6 +205,8 @@ impl GenOptions {
             task_sigma_permille: self.task_sigma_permille,
             deviation_permille: self.deviation_permille,
             edge_permille: self.edge_permille,
+            message_permille: self.message_permille,
+            message_sigma_permille: self.message_sigma_permille,
             memory_bytes: self.memory_bytes,
             memory_sigma_permille: self.memory_sigma_permille,
             seed: self.seed,
@@ -215,6 +231,8 @@ fn command_line(parameters: &Parameters) -> String {
         task_sigma_permille,
         deviation_permille,
         edge_permille,
+        message_permille,
+        message_sigma_permille,
         memory_bytes,
         memory_sigma_permille,
         seed,
@@ -228,8 +246,10 @@ fn command_line(parameters: &Parameters) -> String {
         "pbsctl plan generate {scenario} --processes {processes} --tasks {tasks} --task-insns \
          {task_insns} --idle-permille {idle_permille} --idle-insns {idle_insns} --buffer-permille \
          {buffer_permille} --order {} --task-sigma-permille {task_sigma_permille}{} \
-         --edge-permille {edge_permille} --memory-bytes {memory_bytes} --memory-sigma-permille \
-         {memory_sigma_permille} --seed {seed} --cpu {cpu} --plan-id {plan_id}",
+         --edge-permille {edge_permille} --message-permille {message_permille} \
+         --message-sigma-permille {message_sigma_permille} --memory-bytes {memory_bytes} \
+         --memory-sigma-permille {memory_sigma_permille} --seed {seed} --cpu {cpu} --plan-id \
+         {plan_id}",
         order.name(),
         deviation.unwrap_or_default()
     )

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Dependencies between tasks of a generated plan.
+//! Dependencies between tasks of a generated plan, and the messages among them.
+
+use std::collections::HashSet;
 
 use pbs_plan::{After, Process, Slot};
 
@@ -10,15 +12,22 @@ use crate::Parameters;
 const REACH: usize = 8;
 
 /// Makes tasks wait for tasks of other processes whose slots come before theirs. This way the
-/// dependencies form no circle.
+/// dependencies form no circle. Some of them carry a message, which is planned to arrive when the
+/// slot of its sender ends, on a CPU that retires an instruction in a nanosecond.
 pub(crate) fn edges(parameters: &Parameters, processes: &mut [Process], slots: &[Slot]) {
     let mut random = Random::new(parameters.seed, Stream::Edges);
+    let mut messages = Random::new(parameters.seed, Stream::PlannedMessages);
     let mut next_task = vec![0; processes.len()];
-    // (process, task) of the slots so far that are not idle.
-    let mut places: Vec<(usize, usize)> = Vec::new();
+    // (process, task) of the slots so far that are not idle, with their planned ends.
+    let mut places: Vec<(usize, usize, u64)> = Vec::new();
+    let mut end_ns = 0;
     for slot in slots {
-        let Slot::Process { process } = *slot else {
-            continue;
+        let process = match *slot {
+            Slot::Idle { length_insns, .. } => {
+                end_ns += length_insns;
+                continue;
+            }
+            Slot::Process { process } => process,
         };
         let task = next_task[process];
         next_task[process] += 1;
@@ -29,15 +38,25 @@ pub(crate) fn edges(parameters: &Parameters, processes: &mut [Process], slots: &
         // a smaller one.
         let waits = random.below(1000) < parameters.edge_permille;
         let chosen = random.below(1 << 32) as usize;
+        let is_message = messages.below(1000) < parameters.message_permille;
         if waits && !others.is_empty() {
-            let (after, after_task) = others[chosen % others.len()];
+            let (after, after_task, arrival_ns) = others[chosen % others.len()];
             let after = After {
                 process: processes[after].id,
                 task: processes[after].tasks[after_task].id,
+                arrival_ns: is_message.then_some(arrival_ns),
                 ..After::default()
             };
             processes[process].tasks[task].after.push(after);
         }
-        places.push((process, task));
+        end_ns += processes[process].tasks[task].planned_insns;
+        places.push((process, task, end_ns));
     }
+}
+
+/// (process, task) of the tasks that send a message, by their ids.
+pub(crate) fn senders(processes: &[Process]) -> HashSet<(u32, u32)> {
+    let tasks = processes.iter().flat_map(|process| &process.tasks);
+    let messages = tasks.flat_map(|task| &task.after).filter(|after| after.arrival_ns.is_some());
+    messages.map(|after| (after.process, after.task)).collect()
 }

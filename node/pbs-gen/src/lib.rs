@@ -8,7 +8,7 @@
 //!
 //! The same parameters give the same plan on every machine.  With the same
 //! seed, plans that differ in nothing but `task_sigma_permille`,
-//! `deviation_permille` and scenario have the same slots, and their tasks
+//! `message_sigma_permille`, `deviation_permille` and scenario have the same slots, and their tasks
 //! deviate in the same proportion; only `long-then-short` and
 //! `scatter-gather` bring slots of their own.
 

@@ -47,6 +47,13 @@ pub struct Parameters {
     /// The share of the tasks that wait for a task of another process, of those
     /// that can: one whose slot comes before.  0 to 1000.
     pub edge_permille: u64,
+    /// The share of these dependencies that carry a message with a planned arrival: the planned
+    /// end of the sender's slot, on a CPU that retires an instruction in a nanosecond.  0 to 1000.
+    pub message_permille: u64,
+    /// The standard deviation of the real lengths of tasks that send a message, of the planned
+    /// length, in the place of `task_sigma_permille`.  A message really arrives when its sender
+    /// ends.  0 to 1000.
+    pub message_sigma_permille: u64,
     /// Planned peak of memory of each process.  0 to 2^48; 0: none.
     pub memory_bytes: Span,
     /// The standard deviation of real peaks, of the planned ones.  0 to 1000.
@@ -73,6 +80,8 @@ impl Default for Parameters {
             task_sigma_permille: 100,
             deviation_permille: None,
             edge_permille: 0,
+            message_permille: 0,
+            message_sigma_permille: 100,
             memory_bytes: Span::new(0, 0),
             memory_sigma_permille: 0,
             seed: 1,
@@ -100,6 +109,8 @@ impl Parameters {
         in_range("buffer_permille", self.buffer_permille, Span::new(0, 100_000))?;
         in_range("task_sigma_permille", one(self.task_sigma_permille), Span::new(0, 1000))?;
         in_range("edge_permille", one(self.edge_permille), Span::new(0, 1000))?;
+        in_range("message_permille", one(self.message_permille), Span::new(0, 1000))?;
+        in_range("message_sigma_permille", one(self.message_sigma_permille), Span::new(0, 1000))?;
         in_range("memory_bytes", self.memory_bytes, Span::new(0, 1 << 48))?;
         in_range("memory_sigma_permille", one(self.memory_sigma_permille), Span::new(0, 1000))?;
         if let Some(deviation_permille) = self.deviation_permille {

@@ -36,6 +36,8 @@ pub enum Stream {
     MeshNoise,
     /// Messages of applications to a resource manager.
     Messages,
+    /// Dependencies of a plan that carry a message.
+    PlannedMessages,
 }
 
 /// A source of random numbers.

@@ -4,6 +4,7 @@
 use pbs_plan::{Process, Slot, Task};
 use pbs_uapi::MAX_SLOT_INSNS;
 
+use crate::edges::senders;
 use crate::layout::LONG;
 use crate::random::{Random, Stream};
 use crate::{Parameters, Scenario};
@@ -18,20 +19,30 @@ const COORDINATOR: usize = 0;
 /// of `scatter-gather` its waits.
 pub(crate) fn lengths(parameters: &Parameters, processes: &mut [Process], slots: &mut [Slot]) {
     let hit = Hit::choose(parameters, processes);
+    let senders = senders(processes);
     let mut random = Random::new(parameters.seed, Stream::Deviation);
     let mut next_task = vec![0; processes.len()];
     for slot in slots.iter_mut() {
         // Every slot takes its numbers from the stream, so that the same slots
         // deviate alike in all scenarios.
-        let deviation = random.normal() * parameters.task_sigma_permille as f64 / 1000.0;
+        let drawn = random.normal();
+        let deviation = |sigma_permille: u64| drawn * sigma_permille as f64 / 1000.0;
+        let of_tasks = deviation(parameters.task_sigma_permille);
         match slot {
             Slot::Idle { length_insns, real_insns } => {
-                *real_insns = Some(real_insns_of(*length_insns, 0, deviation))
+                *real_insns = Some(real_insns_of(*length_insns, 0, of_tasks))
             }
             Slot::Process { process } => {
                 let number = next_task[*process];
                 next_task[*process] += 1;
+                let id = processes[*process].id;
                 let task = &mut processes[*process].tasks[number];
+                // A message arrives when its sender ends.
+                let deviation = if senders.contains(&(id, task.id)) {
+                    deviation(parameters.message_sigma_permille)
+                } else {
+                    of_tasks
+                };
                 // A coordinator that were preempted would wait a round longer,
                 // and be preempted by its wait in the next.
                 let exact =

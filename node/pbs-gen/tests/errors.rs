@@ -47,6 +47,10 @@ golden! {
         => "task_sigma_permille is 1_001; it must be between 0 and 1_000";
     edges: { edge_permille: 1001 }
         => "edge_permille is 1_001; it must be between 0 and 1_000";
+    messages: { message_permille: 1001 }
+        => "message_permille is 1_001; it must be between 0 and 1_000";
+    message_sigma: { message_sigma_permille: 1001 }
+        => "message_sigma_permille is 1_001; it must be between 0 and 1_000";
     memory: { memory_bytes: Span::new(0, 281_474_976_710_657) }
         => "memory_bytes is 0..281_474_976_710_657; it must be between 0 and 281_474_976_710_656";
     memory_sigma: { memory_sigma_permille: 1001 }

@@ -4,6 +4,8 @@
 #[allow(dead_code)]
 mod common;
 
+use std::collections::HashMap;
+
 use common::{idle, order, plan, small, tasks};
 use pbs_gen::{Parameters, Scenario, SlotOrder, Span};
 use pbs_plan::{check, to_toml};
@@ -45,6 +47,8 @@ impl Random {
                 order: SlotOrder::ALL[self.within(0, 2) as usize],
                 task_sigma_permille: self.within(0, 1000),
                 edge_permille: self.within(0, 1000),
+                message_permille: self.within(0, 1000),
+                message_sigma_permille: self.within(0, 1000),
                 memory_bytes: self.span(0, 1 << 40),
                 memory_sigma_permille: self.within(0, 1000),
                 deviation_permille: scenario
@@ -64,6 +68,46 @@ impl Random {
             }
         }
     }
+}
+
+/// A share of the dependencies carry a message, which is planned to arrive when the slot of its
+/// sender ends. The real lengths of senders have a sigma of their own, and all else stays.
+#[test]
+fn messages_arrive_when_their_senders_end() {
+    let without = Parameters { edge_permille: 600, ..small() };
+    let with = Parameters { message_permille: 500, message_sigma_permille: 0, ..without };
+    let (mut edges, mut messages, mut senders) = (0, 0, 0);
+    for seed in 1..=50 {
+        let [plain, plan] = [without, with].map(|of| plan(&Parameters { seed, ..of }));
+        let mut end_ns = 0;
+        let mut ends_ns = HashMap::new();
+        for slot in plan.place(&plan.cpus[0]) {
+            end_ns += slot.length_insns;
+            ends_ns.extend(slot.task.map(|(process, task)| {
+                let process = &plan.processes[process];
+                ((process.id, process.tasks[task].id), end_ns)
+            }));
+        }
+        let after: Vec<_> = tasks(&plan).flat_map(|(_, task)| task.after.clone()).collect();
+        let sent = after.iter();
+        let sent = sent.filter_map(|it| Some(((it.process, it.task), it.arrival_ns?)));
+        let sent: HashMap<_, _> = sent.collect();
+        edges += after.len();
+        messages += after.iter().filter(|after| after.arrival_ns.is_some()).count();
+        senders += sent.len();
+        for (sender, arrival_ns) in &sent {
+            assert_eq!(ends_ns[sender], *arrival_ns);
+        }
+        for ((process, task), (_, before)) in tasks(&plan).zip(tasks(&plain)) {
+            let is_sender = sent.contains_key(&(process.id, task.id));
+            let expected = if is_sender { Some(task.planned_insns) } else { before.real_insns };
+            assert_eq!((task.planned_insns, task.real_insns), (before.planned_insns, expected));
+        }
+        assert!(check(&plan).is_ok());
+        assert_eq!(to_toml(&pbs_plan::from_toml(&to_toml(&plan)).unwrap()), to_toml(&plan));
+    }
+    assert!(senders > 100, "{senders}");
+    assert!((400..600).contains(&(1000 * messages / edges)), "{messages} of {edges}");
 }
 
 #[test]
