@@ -70,6 +70,8 @@ pub(crate) struct Machine<'a> {
     /// Execution time at which the present slot began.
     slot: (u32, u64),
     answer: Option<UnderWay>,
+    /// Plans that the node has refused in succession.
+    refusals: u32,
     /// Time at which the job scheduler is asked once more without a new failure.
     again_ns: Option<u64>,
     cpu: CpuOutcome,
@@ -170,6 +172,7 @@ impl<'a> Machine<'a> {
             lost_ns: 0,
             slot: (0, 0),
             answer: None,
+            refusals: 0,
             again_ns: None,
             cpu: CpuOutcome { cpu, ..CpuOutcome::default() },
             replans: Vec::new(),

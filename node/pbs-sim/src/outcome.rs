@@ -158,6 +158,9 @@ pub struct CpuOutcome {
     /// Prediction failures that it was not asked about any more, as it had
     /// given all answers that it may.
     pub unanswered: u64,
+    /// Prediction failures that it was not asked about again, as the node had refused several plans
+    /// in succession.
+    pub given_up: u64,
 }
 
 /// An answer of the job scheduler.

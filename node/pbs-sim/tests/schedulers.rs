@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::{config, of_kind, plan};
 use pbs_core::{EventKind, Threshold};
-use pbs_plan::{from_toml, to_toml, Config, Plan};
+use pbs_plan::{from_toml, to_toml, After, Config, Plan};
 use pbs_sim::{
     simulate, simulate_watched, Cause, Command, Error, Failure, JobScheduler, NoAnswer, NodeState,
     Options, Simulation, Stretch,
@@ -182,6 +182,36 @@ fn a_plan_that_comes_too_late_is_refused_and_asked_for_again() {
     assert_eq!((replans[1].asked_ns, replans[1].came_ns), (85_000_001, 95_000_001));
     assert_eq!(scheduler.asked[1].0[..1], scheduler.asked[0].0[..]);
     assert_eq!(lengths(&replans[1].plan), [[60_000_000, 36_000_000]]);
+}
+
+/// Job scheduler whose plans hold a task that has begun: the node refuses them.
+struct Holding;
+
+impl JobScheduler for Holding {
+    fn answer(&mut self, failures: &[Failure], state: &NodeState) -> Result<Option<Plan>, String> {
+        let mut plan = Stretch::default().answer(failures, state)?;
+        let processes = plan.iter_mut().flat_map(|plan| &mut plan.processes);
+        for process in processes.filter(|process| process.id == 2) {
+            let after = After { process: 1, task: 1, ..After::default() };
+            process.tasks[0].after.push(after);
+        }
+        Ok(plan)
+    }
+}
+
+/// Process 2 is preempted in its task, process 1 goes on without end.
+#[test]
+fn a_job_scheduler_is_asked_only_a_few_times_if_all_its_plans_are_refused() {
+    let mut plan = plan("1: 50000000/5000000000 30000000\n2: 10000000/40000000\nslots: 2 1 1");
+    plan.config =
+        Some(Config { thresholds: Threshold::T1 as u64 | Threshold::T2Task as u64, ..config() });
+    let simulation = run(&plan, &mut Holding);
+    let replans = &simulation.replans;
+    assert!(replans.iter().all(|replan| replan.refused.is_some()));
+    let given_up = simulation.cpus[0].given_up;
+    assert!(given_up > 0);
+    assert_eq!(replans.len() as u64, 4 * given_up);
+    assert_eq!(simulation.cpus[0].unanswered, 0);
 }
 
 fn state(text: &str) -> NodeState {

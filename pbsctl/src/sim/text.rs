@@ -80,6 +80,13 @@ pub(super) fn text(plan: &Plan, simulation: &Simulation, events: bool, tasks: bo
                 grouped(cpu.answers)
             ));
         }
+        if cpu.given_up > 0 {
+            out.push_str(&format!(
+                "CPU {}: {} not answered, since the node refused one plan after the other\n",
+                cpu.cpu,
+                counted(cpu.given_up, "failure was", "failures were")
+            ));
+        }
     }
     out
 }

@@ -15,7 +15,7 @@ use pbs_planner::{keep, lower_bound, Budget, Progress, Replan, Request, RunId};
 use pbs_text::Problem;
 use pbs_uapi::MAX_SLOT_INSNS;
 
-use super::awaited::Holders;
+use super::awaited::{Holders, Waiting};
 use super::best_effort::set_aside;
 use super::{ActiveRun, Answer, Controller, Missed};
 use crate::outlook::scaled;
@@ -228,7 +228,7 @@ impl Controller {
                 self.store.set_capacity_buffer(buffer_permille);
                 return None;
             }
-            self.yield_claim(&mut claims, &mut effort, refused, &holders);
+            self.yield_claim(&mut claims, &mut effort, refused, (&holders, &waiting), work);
             if effort >= Effort::Lean {
                 self.runs.values_mut().for_each(ActiveRun::reserve_no_growth);
             }
@@ -394,18 +394,23 @@ impl Controller {
     /// Returns the latest of the runs behind all others that have a place before them, and keep
     /// that run from its own: it waits for what they hold, or they have a core on which it is to
     /// run.
-    fn in_the_way(&self, claims: &Claims, run: RunId, holders: &Holders) -> Option<RunId> {
+    fn in_the_way(
+        &self,
+        claims: &Claims,
+        run: RunId,
+        (holders, waiting): (&Holders, &Waiting<'_>),
+        work: &Budget,
+    ) -> Option<RunId> {
         let planned = self.store.run(run).map_or(&[][..], |run| &run.tasks);
         let cores: BTreeSet<usize> = planned.iter().map(|task| task.core).collect();
         let has_core = |of: &ActiveRun| {
             let mut has = of.tracks.iter().filter_map(Track::core);
             has.any(|core| cores.contains(&core))
         };
-        let blocking = holders.late_before(claims, run);
-        let waiting = holders.waiting(claims, &Budget::new(u64::MAX));
+        let blocking = holders.late_before(claims, run, work);
         let behind = claims.iter().filter(|(_, claim)| **claim == Claim::Behind);
         let in_the_way = behind.map(|(run, _)| *run).filter(|run| {
-            let is_before = is_urgent(holders.awaited_by_ns(&waiting, *run));
+            let is_before = is_urgent(holders.awaited_by_ns(waiting, *run));
             blocking.contains(run) || is_before && has_core(&self.runs[run])
         });
         let permille = self.buffer_permille();
@@ -415,13 +420,15 @@ impl Controller {
         })
     }
 
-    /// The run found no place: more effort, or one claim less.
+    /// The run found no place: more effort, or one claim less. `awaited`: the runs that hold
+    /// something, and those that wait by the present claims.
     fn yield_claim(
         &mut self,
         claims: &mut Claims,
         effort: &mut Effort,
         refused: RunId,
-        holders: &Holders,
+        awaited: (&Holders, &Waiting<'_>),
+        work: &Budget,
     ) {
         let is_among = |claims: &Claims| claims.values().any(|claim| *claim == Claim::Among);
         match claims.get(&refused) {
@@ -449,7 +456,7 @@ impl Controller {
                         claims.insert(run, Claim::Behind);
                     }
                     _ => {
-                        let in_the_way = self.in_the_way(claims, refused, holders);
+                        let in_the_way = self.in_the_way(claims, refused, awaited, work);
                         claims.insert(in_the_way.unwrap_or(refused), Claim::Late);
                     }
                 },

@@ -102,9 +102,9 @@ impl HeldMemory {
 }
 
 impl Holders {
-    /// Returns the deadlines of the runs that wait. A run that goes behind all others and holds
-    /// nothing counts without its deadline. A run for which others wait counts with a deadline just
-    /// before the earliest of theirs, if its own is later.
+    /// Returns the deadlines of the runs that wait, as far as the work suffices. A run that goes
+    /// behind all others and holds nothing counts without its deadline. A run for which others wait
+    /// counts with a deadline just before the earliest of theirs, if its own is later.
     pub(super) fn waiting(&self, claims: &Claims, work: &Budget) -> Waiting<'_> {
         let held = HeldMemory::of(&self.needs, claims);
         let own_ns = |needs: &RunNeeds| {
@@ -121,6 +121,9 @@ impl Holders {
         // Each pass takes an inherited deadline one step further. Runs that wait for each other in
         // a circle would pass it on for ever.
         for _ in &self.needs {
+            if work.is_spent() {
+                break;
+            }
             work.add(self.steps);
             let mut has_changed = false;
             for (needs, deadline_ns) in self.needs.iter().zip(&mut deadlines_ns) {
@@ -178,12 +181,18 @@ impl Holders {
     }
 
     /// Returns the late runs for which a run waits, directly or because others do for which it
-    /// waits.
-    pub(super) fn late_before(&self, claims: &Claims, run: RunId) -> BTreeSet<RunId> {
+    /// waits, as far as the work suffices.
+    pub(super) fn late_before(
+        &self,
+        claims: &Claims,
+        run: RunId,
+        work: &Budget,
+    ) -> BTreeSet<RunId> {
         let held = HeldMemory::of(&self.needs, claims);
         let mut found = BTreeSet::new();
         let mut open = vec![run];
-        while let Some(run) = open.pop() {
+        while let Some(run) = open.pop().filter(|_| !work.is_spent()) {
+            work.add(self.steps);
             let Ok(place) = self.needs.binary_search_by_key(&run, |needs| needs.run) else {
                 continue;
             };
@@ -294,11 +303,34 @@ mod tests {
         let by_ns = awaited_by_ns(chain(), &late(&[1, 3]));
         assert_eq!(by_ns, [Some(98), Some(99), Some(100), None]);
         let holders = Holders { needs: chain(), all_bytes: 1000, steps: 1 };
-        let before = holders.late_before(&late(&[1, 2, 3]), RunId(4));
+        let work = Budget::new(1000);
+        let before = holders.late_before(&late(&[1, 2, 3]), RunId(4), &work);
         assert_eq!(before.into_iter().collect::<Vec<_>>(), [1, 2, 3].map(RunId));
-        let before = holders.late_before(&late(&[1, 2, 3]), RunId(2));
+        let before = holders.late_before(&late(&[1, 2, 3]), RunId(2), &work);
         assert_eq!(before.into_iter().collect::<Vec<_>>(), [RunId(1)]);
-        assert!(holders.late_before(&late(&[1, 2, 3]), RunId(1)).is_empty());
+        assert!(holders.late_before(&late(&[1, 2, 3]), RunId(1), &work).is_empty());
+        // A step for each run that was reached: 4, 3, 2 and 1, then 2 and 1, then 1.
+        assert_eq!(work.done(), 7);
+    }
+
+    /// Each run waits for the next one, and all of them hold what the one before needs.
+    #[test]
+    fn work_ends_when_it_is_spent() {
+        let name = |number: u64| names(&[&format!("r{number}")]);
+        let chain = |number| RunNeeds {
+            held: name(number),
+            awaited: name(number + 1),
+            ..needs(number, 10_000 + number)
+        };
+        let runs: Vec<u64> = (1..=200).collect();
+        let needs = runs.iter().map(|&number| chain(number)).collect();
+        let holders = Holders { needs, all_bytes: 1000, steps: 200 };
+        let work = Budget::new(1000);
+        holders.waiting(&late(&runs), &work);
+        assert_eq!(work.done(), 1000);
+        let work = Budget::new(1000);
+        assert!(holders.late_before(&late(&runs), RunId(1), &work).len() <= 5);
+        assert_eq!(work.done(), 1000);
     }
 
     #[test]

@@ -12,6 +12,10 @@ use crate::scheduler::remaining::{remaining, Progress};
 use crate::scheduler::{Failure, JobScheduler, NodeState, ProcessState};
 use crate::Error;
 
+/// Number of plans in succession that a node may refuse before the job scheduler is not asked again
+/// about the same failures.
+const MOST_REFUSALS: u32 = 4;
+
 /// An answer that has not come yet.
 pub(super) struct UnderWay {
     asked_ns: u64,
@@ -152,10 +156,17 @@ impl Machine<'_> {
             refused: refused.map(|refusal| refusal.to_string()),
         });
         if refused.is_some() {
+            self.refusals += 1;
+            if self.refusals >= MOST_REFUSALS {
+                self.refusals = 0;
+                self.cpu.given_up += answer.failures.len() as u64;
+                return Ok(());
+            }
             // Something ended or began meanwhile: the question is asked again.
             self.log.failures.splice(0..0, answer.failures);
             return self.ask(scheduler);
         }
+        self.refusals = 0;
         let tap = std::mem::take(self.node.tap_mut());
         self.node = node;
         self.log.follow(&self.node);
