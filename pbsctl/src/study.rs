@@ -11,8 +11,8 @@ use pbs_rms_apps::study::Sample;
 use pbs_study::compare;
 use pbs_study::evolving::study as evolving;
 use pbs_study::node::{
-    ablation, admission, arrays, deadlines, deviations, idle, memory, resolution, strategies,
-    stress, Error, Format, Options,
+    ablation, admission, arrays, deadlines, deviations, idle, memory, messages, resolution,
+    strategies, stress, Error, Format, Options,
 };
 use pbs_study::Study;
 
@@ -28,6 +28,7 @@ Examples:
   pbsctl study deadlines --plans 100 --list 50
   pbsctl study idle --seed 7 --format rst
   pbsctl study memory --plans 100
+  pbsctl study messages --format rst
   pbsctl study admission --plans 200
   pbsctl study deviations --measured ratios.txt --svg figures
   pbsctl study strategies --plans 100
@@ -152,6 +153,14 @@ enum StudyCommand {
     /// (pbsctl sim --memory-over). Their real times and memory scatter.
     Memory,
 
+    /// Compare met deadlines in nets with messages, with planned arrivals and with receivers that only
+    /// block (Leppert 2021, 6.2.1)
+    ///
+    /// The same nets of two CPUs run without arrivals, with arrivals whose late messages are answered
+    /// with the rest of the plan as it is, and with answers that put receivers behind others. --plans
+    /// is the number of nets.
+    Messages,
+
     /// Measure how often each level of the validation is right (Glaß 2024, 6.1.4)
     ///
     /// Small nets have deadlines from too short to ample. The answer of each level is compared with
@@ -253,6 +262,7 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
         StudyCommand::Stress => print.counted(stress::study(&settings), None),
         StudyCommand::Strategies => print.counted(strategies::study(&settings), None),
         StudyCommand::Memory => print.counted(memory::study(&settings), None),
+        StudyCommand::Messages => print.counted(messages::study(&settings), None),
         StudyCommand::Admission => print.counted(admission::study(&settings), None),
         StudyCommand::Evolving(wanted) => {
             let sample = Sample { seed: options.seed, meshes: wanted.meshes };

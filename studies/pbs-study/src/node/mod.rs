@@ -11,6 +11,7 @@ pub mod deadlines;
 pub mod deviations;
 pub mod idle;
 pub mod memory;
+pub mod messages;
 mod plans;
 pub mod resolution;
 pub mod strategies;
