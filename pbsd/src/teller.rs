@@ -39,7 +39,11 @@ impl Teller {
 impl Listener for Teller {
     fn news(&mut self, news: News) {
         let text = news.to_string();
-        journal::warning(&text);
+        if news.is_alarm() {
+            journal::warning(&text);
+        } else {
+            journal::info(&text);
+        }
         self.notice(None, "news", text);
     }
 

@@ -55,6 +55,7 @@ mod processes;
 mod programs;
 mod progress;
 pub mod queue;
+mod refusals;
 mod result;
 mod resume;
 mod room;

@@ -130,6 +130,9 @@ pub enum News {
     WillMiss(String, Option<u64>),
     /// No new plan could be made, and why. The old one goes on.
     NoNewPlan(String),
+    /// A process began a task or ended while a plan was made, and the kernel refused that plan,
+    /// with the reason. Another plan follows.
+    PlanOutdated(String),
     /// The kernel refused a new plan, and why. The old one goes on.
     PlanRefused(String),
     /// A command gave no usable answer to a prediction failure.
@@ -168,6 +171,13 @@ pub enum News {
     Strangers(usize),
     /// Events can't be recorded any more, with the reason. Running jobs continue.
     NotRecorded(pbs_history::Error),
+}
+
+impl News {
+    /// Whether somebody should look at it: all messages but those about what the node mends itself.
+    pub fn is_alarm(&self) -> bool {
+        !matches!(self, Self::PlanOutdated(_))
+    }
 }
 
 impl fmt::Display for News {
@@ -230,6 +240,9 @@ impl fmt::Display for News {
             Self::NoNewPlan(why) => {
                 format!("no new plan could be made, and the old one continues: {why}")
             }
+            Self::PlanOutdated(why) => format!(
+                "a process began a task or ended while a plan was made; another plan follows: {why}"
+            ),
             Self::PlanRefused(why) => {
                 format!("the kernel refused the new plan, and the old one continues: {why}")
             }

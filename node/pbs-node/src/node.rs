@@ -29,6 +29,7 @@ use crate::lease::Lease;
 use crate::processes::Processes;
 use crate::programs::{Ends, Programs, Strangers, GRACE};
 use crate::progress::Progress;
+use crate::refusals::Refusals;
 use crate::resume::Resumed;
 use crate::scheduler::Scheduler;
 use starting::Starting;
@@ -109,6 +110,7 @@ pub struct Node<L> {
     pub(crate) processes: Processes,
     /// Command that answers prediction failures, if there is one.
     pub(crate) scheduler: Option<Scheduler>,
+    refusals: Refusals,
     /// Runs whose programs are on their way to a gate, or stand there.
     starting: Vec<Starting>,
     /// Runs that could not be started since that was last asked for, with the reason.
@@ -140,6 +142,7 @@ impl<L: Listener> Node<L> {
             programs: Programs::default(),
             processes: Processes::default(),
             scheduler: None,
+            refusals: Refusals::default(),
             starting: Vec::new(),
             not_started: Vec::new(),
             strangers: (0, None),
@@ -547,6 +550,7 @@ impl<L: Listener> Node<L> {
                 let encoded = pbs_plan::wire::encode(&plan);
                 match self.kernel.device.write_plan(&encoded.bytes) {
                     Ok(()) => {
+                        self.refusals.taken();
                         self.progress.written(&plan);
                         jobs.replanned(&plan, &mut self.listener);
                         self.listener.planned(&plan);
@@ -559,7 +563,7 @@ impl<L: Listener> Node<L> {
                     // force goes on, and the failure is answered once more.
                     Err(refused) => {
                         jobs.refused();
-                        self.listener.news(News::PlanRefused(refused.to_string()));
+                        self.listener.news(self.refusals.refused(&refused));
                         // There is a time before which no other is made.
                         return 0;
                     }
