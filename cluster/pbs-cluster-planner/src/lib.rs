@@ -17,6 +17,7 @@
 //! | `backfill`, `sweep` | which requests move up, and when (5.4) |
 //! | [`Planner`] | booking, replanning (5.3, 5.4) |
 //! | [`optimise`] | ours: a better order of all waiting requests |
+//! | [`run_times`] | ours: run times that requests are expected to have |
 
 mod account;
 mod adopt;
@@ -46,6 +47,7 @@ mod request;
 mod reservation;
 mod resize;
 mod rules;
+pub mod run_times;
 mod search;
 mod soft;
 mod standing;

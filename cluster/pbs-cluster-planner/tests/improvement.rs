@@ -22,7 +22,7 @@ fn free(rset: &str, duration_s: u64) -> Request {
 
 /// Seeks a better plan to the end, and takes it. Returns the number of requests that moved.
 fn improve(planner: &mut Planner, now_s: u64, with: &Improving) -> usize {
-    let Some(mut found) = planner.improvement(now_s, with) else {
+    let Some(mut found) = planner.improvement(now_s, with, &|_| None) else {
         return 0;
     };
     while found.run(u64::MAX) {}
@@ -166,7 +166,7 @@ fn improvable() -> Planner {
 }
 
 fn searched(planner: &Planner) -> Improvement {
-    let mut found = planner.improvement(0, &improving(1)).unwrap();
+    let mut found = planner.improvement(0, &improving(1), &|_| None).unwrap();
     while found.run(u64::MAX) {}
     found
 }
@@ -188,7 +188,7 @@ fn plan_that_has_changed_is_not_replaced() {
 #[test]
 fn search_in_pieces_has_the_same_plan() {
     let mut planner = improvable();
-    let mut pieces = planner.improvement(0, &improving(1)).unwrap();
+    let mut pieces = planner.improvement(0, &improving(1), &|_| None).unwrap();
     let mut count = 0;
     while pieces.run(1) {
         count += 1;
@@ -206,7 +206,7 @@ fn search_in_pieces_has_the_same_plan() {
 #[test]
 fn step_of_a_search_moves_one_request() {
     let planner = improvable();
-    let mut found = planner.improvement(0, &improving(1)).unwrap();
+    let mut found = planner.improvement(0, &improving(1), &|_| None).unwrap();
     for _ in 0..planner.requests().count() {
         found.run(1);
         assert_eq!(found.placements(), 0, "the places of the plan are given back first");
@@ -228,7 +228,7 @@ fn search_tries_the_best_order_of_an_earlier_one() {
     let new = planner.submit(0, &free("ncpus=4", 1_000)).unwrap();
     let budget = Budget { orders: EARLIER_ORDERS, placements: 1_000 };
     let short = Improving { budget, ..improving(1) };
-    let mut next = planner.improvement(0, &short).unwrap();
+    let mut next = planner.improvement(0, &short, &|_| None).unwrap();
     next.try_order(&order);
     // Until it is scored, the earlier order is the best one.
     assert_eq!(next.best_order(), order);
@@ -250,7 +250,7 @@ fn plan_that_comes_too_late_is_not_taken_in_part() {
     assert_eq!([wide, narrow].map(|id| start(&planner, id)), [Some(100), Some(600)]);
     // The narrow one can start now, and the wide one behind it.
     let searched = |planner: &Planner| {
-        let mut found = planner.improvement(10, &improving(1)).unwrap();
+        let mut found = planner.improvement(10, &improving(1), &|_| None).unwrap();
         while found.run(u64::MAX) {}
         found
     };

@@ -298,7 +298,7 @@ fn improve(rows: &Rows) {
             budget: Budget { orders: 200, placements: 20_000 },
             seed: 1,
         };
-        let (begin_s, found) = timed(|| planner.improvement(0, &improving));
+        let (begin_s, found) = timed(|| planner.improvement(0, &improving, &|_| None));
         let mut found = found.expect("requests that can move");
         let (mut all_s, mut longest_s, mut steps, mut goes_on) = (0.0, 0.0_f64, 0_u64, true);
         while goes_on {

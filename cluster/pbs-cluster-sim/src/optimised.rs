@@ -5,8 +5,9 @@
 use std::collections::HashMap;
 
 use pbs_cluster_planner::optimise::{optimise, Budget, Objective, Pool, WaitingJob};
+use pbs_cluster_planner::run_times::{Expect, JobKind};
+use pbs_site::Learner;
 
-use crate::estimator::{Expect, JobKind, Learner};
 use crate::running::{RunningJobs, Starting};
 use crate::{Policy, TraceJob, Work};
 
@@ -64,7 +65,7 @@ pub struct Optimised {
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     job: usize,
-    kind: JobKind,
+    kind: JobKind<u64>,
     submit_s: u64,
     /// Start in the current plan; the end of all time before the first plan.
     planned_s: u64,

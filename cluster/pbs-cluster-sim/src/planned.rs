@@ -81,7 +81,7 @@ impl Planned {
             return;
         }
         let seed = improving.seed.wrapping_add(self.work.plans);
-        let found = self.planner.improvement(now_s, &Improving { seed, ..improving });
+        let found = self.planner.improvement(now_s, &Improving { seed, ..improving }, &|_| None);
         if let Some(mut found) = found {
             while found.run(u64::MAX) {}
             self.work.plans += 1;

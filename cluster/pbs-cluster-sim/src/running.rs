@@ -4,13 +4,13 @@
 
 use std::collections::HashMap;
 
-use crate::estimator::{corrected_end_s, Estimator, Expect, JobKind};
+use pbs_cluster_planner::run_times::{corrected_end_s, Estimator, Expect, JobKind};
 
 /// Running jobs and the cores that they leave.
 #[derive(Clone, Debug)]
 pub(crate) struct RunningJobs {
     free_cores: u64,
-    estimator: Estimator,
+    estimator: Estimator<u64>,
     jobs: HashMap<usize, Running>,
 }
 
@@ -18,14 +18,14 @@ pub(crate) struct RunningJobs {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Starting {
     pub(crate) job: usize,
-    pub(crate) kind: JobKind,
+    pub(crate) kind: JobKind<u64>,
     /// Run time for which the scheduler books the cores.
     pub(crate) booked_s: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Running {
-    kind: JobKind,
+    kind: JobKind<u64>,
     start_s: u64,
     /// Expected end.
     end_s: u64,
@@ -43,7 +43,7 @@ impl RunningJobs {
     }
 
     /// Returns the run time that is expected of a job.
-    pub(crate) fn expected_s(&self, job: &JobKind) -> u64 {
+    pub(crate) fn expected_s(&self, job: &JobKind<u64>) -> u64 {
         self.estimator.expected_s(job)
     }
 

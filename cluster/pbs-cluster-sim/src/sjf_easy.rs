@@ -3,7 +3,9 @@
 //! and EASY++ with learned run times (Tsafrir, Etsion and Feitelson 2007, *Backfilling using
 //! system-generated predictions rather than user runtime estimates*).
 
-use crate::estimator::{Expect, JobKind, Learner};
+use pbs_cluster_planner::run_times::{Expect, JobKind};
+use pbs_site::Learner;
+
 use crate::running::{RunningJobs, Starting};
 use crate::{Policy, TraceJob};
 
@@ -20,7 +22,7 @@ pub struct SjfEasy {
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     job: usize,
-    kind: JobKind,
+    kind: JobKind<u64>,
 }
 
 impl SjfEasy {

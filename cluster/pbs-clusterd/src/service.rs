@@ -51,15 +51,20 @@ pub struct Service<E> {
 
 impl<E: Engine> Service<E> {
     /// The service of a cluster. `signals` are those of the thread that runs it.
+    ///
+    /// # Errors
+    ///
+    /// The history of run times can't be read.
     pub fn new(
         mut cluster: Manager<E>,
         signals: Signals,
         limits: Limits,
         notices: Notices,
-    ) -> Self {
+    ) -> Result<Self, String> {
         cluster.defer();
+        cluster.learn().map_err(|error| cluster.in_words(&error))?;
         cluster.look_again();
-        Self { cluster, signals, limits, notices, answers: Vec::new(), unwritten: None }
+        Ok(Self { cluster, signals, limits, notices, answers: Vec::new(), unwritten: None })
     }
 
     /// Serves until somebody wants it to stop.

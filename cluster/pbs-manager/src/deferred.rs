@@ -102,7 +102,8 @@ impl<E: Engine> Manager<E> {
         if !self.earlier_order.is_empty() {
             improving.budget.orders = improving.budget.orders.min(EARLIER_ORDERS);
         }
-        let mut found = self.planner.improvement(self.clock_s, &improving)?;
+        let mut found =
+            self.planner.improvement(self.clock_s, &improving, &|id| self.expected_run_s(id))?;
         if !self.earlier_order.is_empty() {
             found.try_order(&self.earlier_order);
         }

@@ -29,6 +29,7 @@ mod real_time;
 mod record;
 mod records;
 mod rows;
+mod run_times;
 mod time;
 mod usage;
 mod watchdog;

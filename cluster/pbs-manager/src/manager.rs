@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pbs_cluster_planner::optimise::Improvement;
+use pbs_cluster_planner::run_times::Estimator;
 use pbs_cluster_planner::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
 use pbs_resources::{format_duration, Rset};
 use pbs_site::{Site, User};
@@ -53,6 +54,9 @@ pub struct Manager<E> {
     pub(crate) earlier_order: Vec<RequestId>,
     /// Version of the plan whose search has ended.
     pub(crate) improved_version: u64,
+    /// Run times that are learned from ended requests; `None`: the site wants none, or nothing was
+    /// learned.
+    pub(crate) run_times: Option<Estimator<User>>,
     /// Whether operations leave writing and settling to the caller.
     pub(crate) is_deferred: bool,
 }
@@ -150,6 +154,7 @@ impl<E: Engine> Manager<E> {
             improvement: None,
             earlier_order: Vec::new(),
             improved_version: 0,
+            run_times: None,
             is_deferred: false,
         }
     }
@@ -417,7 +422,7 @@ impl<E: Engine> Manager<E> {
             let text = format!("ended {} later than agreed", format_duration(late_s));
             self.tell(Some(row.id), "agreement broken", text);
         }
-        self.journal.rows([Row {
+        let row = Row {
             state: State::Ended,
             start_s: start_s.filter(|_| row.state == State::Running),
             end_s: Some(self.clock_s),
@@ -425,7 +430,9 @@ impl<E: Engine> Manager<E> {
             after: Vec::new(),
             outcome: Some(outcome.into()),
             ..row
-        }]);
+        };
+        self.learn_from(&row);
+        self.journal.rows([row]);
     }
 
     /// The planner that a request is in.

@@ -45,6 +45,7 @@ impl<E: Engine> Manager<E> {
             is_reservation: record.is_reservation,
             command: record.command.clone(),
             run_s: record.run_s,
+            expected_run_s: self.expected_run_s(id),
             notify_s: record.notify_s,
             notify_signal: record.notify_signal.clone(),
             submitted_by: record.submitted_by.as_ref().map(|user| user.name.clone()),

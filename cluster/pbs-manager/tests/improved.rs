@@ -133,3 +133,57 @@ fn requests_have_the_promises_that_the_site_allows() {
     let what = refused(&mut cluster, &promised(Promise::Deadline, When::BestEffort));
     assert!(what.contains("without a deadline") && what.contains("--deadline"), "{what}");
 }
+
+/// A wait is weighed by the run time that ended requests of the user let expect: short runs with a
+/// long limit go before longer runs with a shorter one.
+#[test]
+fn run_times_are_learned_from_ended_requests() {
+    const LEARNED: &str = "name = 'small'\n[optimise]\npromises = ['none']\nwait = 0\n\
+                           run_times = 'quantile'\n[[nodes]]\nname = 'n%d'\ncount = 2\n\
+                           has = 'ncpus=8'\n";
+    let of = |name: &str, limit_s, run_s| Wish {
+        user: name.into(),
+        run_s: Some(run_s),
+        ..wish("2:ncpus=8", limit_s)
+    };
+    let mut cluster = small("improved-learned");
+    cluster.reopen_with(LEARNED);
+    for _ in 0..3 {
+        cluster.submit(&of("short", 2_000, 20));
+    }
+    // Says nothing of run times, since it is ended by its user.
+    let ended = cluster.submit(&of("ended", 2_000, 1_999));
+    cluster.manager.advance(T + 100).unwrap();
+    cluster.manager.kill(&user("ended"), ended).unwrap();
+    cluster.reopen();
+    cluster.manager.defer();
+    cluster.manager.learn().unwrap();
+    // Learned from a request that ends while the service runs.
+    let running = cluster.submit(&of("long", 1_000, 900));
+    cluster.manager.advance(T + 1_000).unwrap();
+    assert_eq!(cluster.row(running).end_s, Some(T + 1_000));
+    cluster.submit(&of("first", 500, 500));
+    cluster.manager.advance(T + 1_001).unwrap();
+    let long = cluster.submit(&of("long", 1_000, 900));
+    let short = cluster.submit(&of("short", 2_000, 20));
+    let unknown = cluster.submit(&of("ended", 2_000, 20));
+    let expected = [long, short, unknown].map(|id| cluster.row(id).expected_run_s);
+    assert_eq!(expected, [Some(900), Some(20), None]);
+    assert_eq!(cluster.row(short).duration_s, 2_000, "the limit is booked");
+    while cluster.manager.is_settling() {
+        cluster.manager.settle_some(4);
+    }
+    let starts = [short, long, unknown].map(|id| cluster.row(id).start_s.unwrap());
+    assert!(starts.is_sorted(), "{starts:?}");
+    // Without the setting, nothing is expected, and the shortest limit goes first.
+    cluster.manager.write().unwrap();
+    cluster.reopen_with(&LEARNED.replace("quantile", "limit"));
+    cluster.manager.defer();
+    cluster.manager.learn().unwrap();
+    while cluster.manager.is_settling() {
+        cluster.manager.settle_some(4);
+    }
+    assert_eq!(cluster.row(short).expected_run_s, None);
+    let starts = [long, short].map(|id| cluster.row(id).start_s.unwrap());
+    assert!(starts.is_sorted(), "{starts:?}");
+}

@@ -122,6 +122,7 @@ impl Site {
             out.raw(key, &number.to_string());
         }
         out.span("even_after", optimise.even_after_s);
+        out.text("run_times", optimise.run_times_name());
     }
 
     /// Writes the properties of a resource that can't be deduced from the nodes.

@@ -38,7 +38,7 @@ pub use dates::{format_short_time, format_time, next_time_s, parse_time_s};
 pub use limit::{Limit, Whom};
 pub use mapping::Mapping;
 pub use node::{Node, ReservedCores};
-pub use optimise::{Optimise, Promise};
+pub use optimise::{Learner, Optimise, Promise};
 pub use pbs_text::{Line, Problem};
 pub use pool::{Pool, MOST_POOLS};
 pub use resource::{Kind, Resource, Scope};

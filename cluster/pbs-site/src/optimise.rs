@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Improvement of the plan: the promises that requests may have, and the cost of a plan.
+//! Improvement of the plan: the promises that requests may have, the cost of a plan, and the run
+//! times that it expects.
 
 /// Promise to the user of a request that has not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,39 @@ impl Promise {
     }
 }
 
+/// Rule by which run times are learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Learner {
+    /// The mean of the user's last two run times (Tsafrir, Etsion and Feitelson 2007,
+    /// *Backfilling using system-generated predictions rather than user runtime estimates*).
+    LastTwo,
+    /// The upper quartile of the last ten run times of the user's jobs that are alike.
+    Quantile,
+    /// A linear regression of the logarithms, which follows the jobs that end (after Gaussier,
+    /// Glesser, Reis and Trystram 2015, *Improving backfilling by using machine learning to predict
+    /// running times*).
+    Regression,
+}
+
+impl Learner {
+    /// All rules.
+    pub const ALL: [Self; 3] = [Self::LastTwo, Self::Quantile, Self::Regression];
+
+    /// Returns the name of the rule in site files, options and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LastTwo => "last-two",
+            Self::Quantile => "quantile",
+            Self::Regression => "regression",
+        }
+    }
+
+    /// Returns the rule of that name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|of| of.name() == name)
+    }
+}
+
 /// Search for better plans. The weights are costs, of which a better plan has less in sum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Optimise {
@@ -53,6 +87,9 @@ pub struct Optimise {
     pub utilisation: u64,
     /// Wait after which each further second costs twice as much as the first one; 0: never.
     pub even_after_s: u64,
+    /// Rule by which run times are learned, which decide what a wait costs; `None`: the limits of
+    /// the users do.
+    pub run_times: Option<Learner>,
 }
 
 impl Default for Optimise {
@@ -67,11 +104,20 @@ impl Default for Optimise {
             deadline: 0,
             utilisation: 0,
             even_after_s: 5_000,
+            run_times: None,
         }
     }
 }
 
 impl Optimise {
+    /// Name of the limits of the users as expected run times.
+    pub const LIMIT: &'static str = "limit";
+
+    /// Returns the name of the expected run times in site files.
+    pub fn run_times_name(&self) -> &'static str {
+        self.run_times.map_or(Self::LIMIT, Learner::name)
+    }
+
     /// The largest number that a site may declare here.
     pub const MOST: u64 = 1_000_000_000;
 

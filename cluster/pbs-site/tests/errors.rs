@@ -54,6 +54,11 @@ fn promises_and_costs_of_plans() {
         ("[optimise]\nwait=-1", "6: wait must be a whole number from 0 to 1000000000"),
         ("[optimise]\norders=0", "6: orders must be a whole number from 1 to 1000000000"),
         ("[optimise]\nslow=1", "6: "),
+        (
+            "[optimise]\nrun_times='quantiles'",
+            "6: there is no rule of run times quantiles; did you mean quantile?",
+        ),
+        ("[optimise]\nrun_times=2", "6: "),
     ]);
 }
 

@@ -30,6 +30,7 @@ resource = { tesla = 3 }
 promises = ["none", "start"]
 slowdown = 300
 even_after = "1h"
+run_times = "quantile"
 [[nodes]]
 name = "smp%02d"
 count = 4

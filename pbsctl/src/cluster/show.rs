@@ -286,6 +286,9 @@ fn one(zone: &TimeZone, details: &Details) -> String {
     line("user", format!("{} of {}", row.user, row.group));
     line("resources", row.rset.clone());
     line("duration", format_duration(row.duration_s));
+    if let Some(expected) = expected(row) {
+        line("expected", expected);
+    }
     line("when", when_text(&row.when, zone));
     line("promise", row.promise.clone());
     if let Some(broken) = broken(row) {
@@ -310,6 +313,12 @@ fn one(zone: &TimeZone, details: &Details) -> String {
         text += &format!("\n{at}  {}  {}", event.what, foreign(&event.text));
     }
     text + "\n"
+}
+
+/// Expected run time of a request in words.
+fn expected(row: &Row) -> Option<String> {
+    let expected = format_duration(row.expected_run_s?);
+    Some(format!("{expected}, learned from the user's earlier requests"))
 }
 
 /// Desired time of a request in words.
@@ -346,6 +355,9 @@ pub(super) fn why(out: Output, options: &WhyOptions) -> Result<ExitCode, Failure
         };
         if let Some(broken) = broken(&row) {
             text += &format!("  {broken}\n");
+        }
+        if let Some(expected) = expected(&row) {
+            text += &format!("  expected run time: {expected}\n");
         }
         for cause in &why.causes {
             let until = match cause.until_s {

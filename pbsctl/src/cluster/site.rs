@@ -32,6 +32,7 @@ struct Checked {
 struct Optimised {
     promises: Vec<&'static str>,
     even_after_s: u64,
+    run_times: &'static str,
     #[serde(flatten)]
     numbers: BTreeMap<&'static str, u64>,
 }
@@ -41,6 +42,7 @@ impl Optimised {
         Self {
             promises: optimise.promises.iter().map(|promise| promise.name()).collect(),
             even_after_s: optimise.even_after_s,
+            run_times: optimise.run_times_name(),
             numbers: optimise.numbers().into_iter().collect(),
         }
     }
@@ -53,8 +55,9 @@ impl Optimised {
         };
         let (promises, numbers) = (self.promises.join(", "), numbers.collect::<Vec<_>>());
         format!(
-            "plans are improved: promises {promises}; {}, even_after {even_after}\n",
-            numbers.join(", ")
+            "plans are improved: promises {promises}; {}, even_after {even_after}, run_times {}\n",
+            numbers.join(", "),
+            self.run_times
         )
     }
 }

@@ -176,8 +176,16 @@ impl Planner {
     /// late by choice or fixed by the policy, if they follow others or are followed, and if they
     /// are reservations. Requests without a place keep waiting.
     ///
+    /// `expected_s` returns the expected run time of a request, on which the cost of its wait
+    /// depends; `None`: its limit. The limit stays booked.
+    ///
     /// Returns `None` if fewer than two requests can move, or there are too many to copy the plan.
-    pub fn improvement(&self, now_s: u64, with: &Improving) -> Option<Improvement> {
+    pub fn improvement(
+        &self,
+        now_s: u64,
+        with: &Improving,
+        expected_s: &dyn Fn(RequestId) -> Option<u64>,
+    ) -> Option<Improvement> {
         if self.entries.len() > MOST_COPIED {
             return None;
         }
@@ -202,7 +210,7 @@ impl Planner {
                 _ => u64::MAX,
             };
             WaitingJob {
-                expected_s: entry.need.asked_s(),
+                expected_s: expected_s(of.id).unwrap_or(entry.need.asked_s()),
                 waited_s: now_s.saturating_sub(entry.submit_s),
                 latest_start_s: of.window.end.saturating_sub(duration_s),
                 wanted_start_s,

@@ -120,6 +120,10 @@ pub struct Row {
     pub command: Vec<String>,
     /// Actual run time of a simulated request.
     pub run_s: Option<u64>,
+    /// Run time that the service expects, learned from earlier requests of the user; `None`: it
+    /// expects none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_run_s: Option<u64>,
     /// Minimum time between the notification of the user and the request's end.
     pub notify_s: Option<u64>,
     /// Signal by which programs are notified then.

@@ -5,7 +5,7 @@ use pbs_text::reader::{Reader, Table};
 
 use super::values::{duration_s, plain, texts};
 use super::MAX_S;
-use crate::{Optimise, Promise};
+use crate::{Learner, Optimise, Promise};
 
 const KEYS: &[&str] = &[
     "promises",
@@ -17,6 +17,7 @@ const KEYS: &[&str] = &[
     "deadline",
     "utilisation",
     "even_after",
+    "run_times",
 ];
 
 pub(super) fn optimise(reader: &mut Reader, top: &mut Table<'_, '_>) -> Option<Optimise> {
@@ -50,6 +51,15 @@ pub(super) fn optimise(reader: &mut Reader, top: &mut Table<'_, '_>) -> Option<O
     }
     if let Some(even_after_s) = duration_s(reader, &mut table, "even_after", 0..=MAX_S) {
         optimise.even_after_s = even_after_s;
+    }
+    if let Some((line, value)) = table.entries.remove("run_times") {
+        if let Some(name) = reader.string(line, "run_times", value) {
+            let [one, two, three] = Learner::ALL.map(Learner::name);
+            let names = [Optimise::LIMIT, one, two, three];
+            if reader.one_of(line, "rule of run times", &name, &names).is_some() {
+                optimise.run_times = Learner::of_name(&name);
+            }
+        }
     }
     Some(optimise)
 }

@@ -4,10 +4,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use pbs_cluster_planner::run_times::{Estimator, Expect, JobKind};
+use pbs_site::Learner;
 use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
-use super::{Estimator, Expect, JobKind, Learner};
 use crate::{Outcome, TraceJob};
 
 /// Number of users that are reported: those with the most jobs.
@@ -113,7 +114,7 @@ impl RunTimeErrors {
             let kind = JobKind { user: job.user, cores: job.cores, limit_s: job.requested_s };
             Some((outcome.start_s?, outcome.job, kind, job.occupies_s()))
         });
-        let mut ran: Vec<(u64, usize, JobKind, u64)> = ran.collect();
+        let mut ran: Vec<(u64, usize, JobKind<u64>, u64)> = ran.collect();
         ran.sort_unstable_by_key(|&(start_s, place, ..)| (start_s, place));
         let mut estimators = rules().map(Estimator::new);
         let mut ends: BTreeSet<(u64, usize)> = BTreeSet::new();

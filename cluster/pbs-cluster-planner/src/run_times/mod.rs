@@ -4,11 +4,12 @@
 //! An expected run time is never more than the user's limit, which remains the time at which a job
 //! is killed. A job that outlives its expected end gets another one ([`corrected_end_s`]).
 
-mod errors;
 mod history;
 mod regression;
 
-pub use errors::{ErrorsByRule, ErrorsOfUser, EstimateErrors, RunTimeErrors};
+use std::hash::Hash;
+
+use pbs_site::Learner;
 
 use history::History;
 use regression::Regression;
@@ -22,70 +23,50 @@ pub enum Expect {
     Learned(Learner),
 }
 
-/// Rule by which run times are learned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Learner {
-    /// The mean of the user's last two run times (Tsafrir, Etsion and Feitelson 2007,
-    /// *Backfilling using system-generated predictions rather than user runtime estimates*).
-    LastTwo,
-    /// The upper quartile of the last ten run times of the user's jobs that are alike.
-    Quantile,
-    /// A linear regression of the logarithms, which follows the jobs that end (after Gaussier,
-    /// Glesser, Reis and Trystram 2015, *Improving backfilling by using machine learning to predict
-    /// running times*).
-    Regression,
-}
-
-impl Learner {
-    /// All rules.
-    pub const ALL: [Self; 3] = [Self::LastTwo, Self::Quantile, Self::Regression];
-
-    /// Returns the name of the rule in options and tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LastTwo => "last-two",
-            Self::Quantile => "quantile",
-            Self::Regression => "regression",
-        }
-    }
-}
-
 /// Properties of a job that are known before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct JobKind {
-    pub(crate) user: u64,
-    pub(crate) cores: u64,
+pub struct JobKind<U> {
+    /// User who owns the job.
+    pub user: U,
+    /// Number of cores.
+    pub cores: u64,
     /// Run time after which the job is killed.
-    pub(crate) limit_s: u64,
+    pub limit_s: u64,
 }
 
 /// Expected run times, by what has ended up to now.
 #[derive(Clone, Debug)]
-pub(crate) struct Estimator {
+pub struct Estimator<U> {
     expect: Expect,
-    history: History,
+    history: History<U>,
     regression: Regression,
 }
 
-impl Estimator {
-    pub(crate) fn new(expect: Expect) -> Self {
-        Self { expect, history: History::default(), regression: Regression::new() }
+impl<U: Clone + Eq + Hash> Estimator<U> {
+    /// Creates an estimator without a history.
+    pub fn new(expect: Expect) -> Self {
+        Self { expect, history: History::new(), regression: Regression::new() }
     }
 
     /// Records the run time of a job that has ended.
-    pub(crate) fn ended(&mut self, job: &JobKind, run_s: u64) {
+    pub fn ended(&mut self, job: &JobKind<U>, run_s: u64) {
         if self.expect == Expect::Learned(Learner::Regression) {
             self.regression.learn(&self.history, job, run_s);
         }
         self.history.push(job, run_s);
     }
 
+    /// Whether the user of a job has a history.
+    pub fn has_history(&self, user: &U) -> bool {
+        self.history.of_user(user).is_some()
+    }
+
     /// Returns the expected run time of a job: its limit, as long as its user has no history.
-    pub(crate) fn expected_s(&self, job: &JobKind) -> u64 {
+    pub fn expected_s(&self, job: &JobKind<U>) -> u64 {
         let limit_s = job.limit_s.max(1);
         let expected_s = match self.expect {
             Expect::Limit => None,
-            Expect::Learned(Learner::LastTwo) => self.history.mean_of_two_s(job.user),
+            Expect::Learned(Learner::LastTwo) => self.history.mean_of_two_s(&job.user),
             Expect::Learned(Learner::Quantile) => self.history.upper_quartile_s(job),
             Expect::Learned(Learner::Regression) => self.regression.expected_s(&self.history, job),
         };
@@ -95,7 +76,7 @@ impl Estimator {
 
 /// Returns the expected end of a job that has passed its expected end: its run time up to now is
 /// doubled until the end is ahead. Never after the end of its limit.
-pub(crate) fn corrected_end_s(now_s: u64, start_s: u64, end_s: u64, limit_end_s: u64) -> u64 {
+pub fn corrected_end_s(now_s: u64, start_s: u64, end_s: u64, limit_end_s: u64) -> u64 {
     let mut span_s = end_s.saturating_sub(start_s).max(1);
     while start_s.saturating_add(span_s) <= now_s {
         span_s = span_s.saturating_mul(2);
@@ -107,7 +88,7 @@ pub(crate) fn corrected_end_s(now_s: u64, start_s: u64, end_s: u64, limit_end_s:
 mod tests {
     use super::*;
 
-    fn job(user: u64, cores: u64, limit_s: u64) -> JobKind {
+    fn job(user: u64, cores: u64, limit_s: u64) -> JobKind<u64> {
         JobKind { user, cores, limit_s }
     }
 

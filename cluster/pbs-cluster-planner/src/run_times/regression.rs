@@ -7,6 +7,8 @@
 //! Each weight has its own step, which shrinks with the gradients that it has seen (AdaGrad; Duchi,
 //! Hazan and Singer 2011). Equal jobs in an equal order give equal weights on every machine.
 
+use std::hash::Hash;
+
 use super::history::{quantile, History};
 use super::JobKind;
 
@@ -34,12 +36,12 @@ fn log(time_s: u64) -> f64 {
 }
 
 /// Returns what is known of a job. Times are logarithms, as parts of the limit.
-fn features(history: &History, job: &JobKind) -> [f64; FEATURES] {
+fn features<U: Clone + Eq + Hash>(history: &History<U>, job: &JobKind<U>) -> [f64; FEATURES] {
     let limit = log(job.limit_s);
     let mut all = [0.0; FEATURES];
     // Logarithms of limits and of cores are scaled to about 1.
     (all[0], all[1], all[2]) = (1.0, limit / 10.0, log(job.cores) / 5.0);
-    let (Some(alike), Some(of_user)) = (history.alike(job), history.of_user(job.user)) else {
+    let (Some(alike), Some(of_user)) = (history.alike(job), history.of_user(&job.user)) else {
         all[3] = 1.0;
         return all;
     };
@@ -64,14 +66,23 @@ impl Regression {
     }
 
     /// Returns the expected run time; `None`: the user has no history.
-    pub(super) fn expected_s(&self, history: &History, job: &JobKind) -> Option<u64> {
-        history.of_user(job.user)?;
+    pub(super) fn expected_s<U: Clone + Eq + Hash>(
+        &self,
+        history: &History<U>,
+        job: &JobKind<U>,
+    ) -> Option<u64> {
+        history.of_user(&job.user)?;
         let part = self.sum(&features(history, job)).min(0.0);
         Some((libm::exp(part + log(job.limit_s)) - 1.0) as u64)
     }
 
     /// Changes the weights by a job that has ended, which is not in the history yet.
-    pub(super) fn learn(&mut self, history: &History, job: &JobKind, run_s: u64) {
+    pub(super) fn learn<U: Clone + Eq + Hash>(
+        &mut self,
+        history: &History<U>,
+        job: &JobKind<U>,
+        run_s: u64,
+    ) {
         let features = features(history, job);
         let error = log(run_s) - log(job.limit_s) - self.sum(&features);
         let slope = if error > 0.0 { -TOO_SHORT } else { 1.0 - TOO_SHORT };
