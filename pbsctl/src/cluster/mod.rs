@@ -4,6 +4,7 @@
 mod ask;
 mod blocks;
 mod doctor;
+mod examples;
 mod ledger;
 mod lost;
 mod numbers;
@@ -62,6 +63,7 @@ pub(crate) struct ClusterOptions {
 #[derive(Debug, Subcommand)]
 enum ClusterCommand {
     /// Check the description of a cluster and summarize it
+    #[command(after_help = examples::CHECK)]
     Check {
         /// Site file: the description of the cluster
         #[arg(value_name = "SITE")]
@@ -81,6 +83,7 @@ enum ClusterCommand {
     /// FCFS, EASY and conservative backfilling treat the cores as one pool; the planner maps jobs
     /// onto the nodes of the site. Lines that are left out are counted by reason, with the first of
     /// them.
+    #[command(after_help = examples::REPLAY)]
     Replay(replay::ReplayOptions),
 
     /// Compare runs of the same jobs under Slurm with different schedulers
@@ -88,12 +91,14 @@ enum ClusterCommand {
     /// Each file has the output of `squeue -h -a -t all -o '%j %V %S %e %l %T %N'` with
     /// SLURM_TIME_FORMAT=%s. A job named NUMBER.SECONDS.SUBMITTED was submitted at SUBMITTED, and
     /// its deadline is SECONDS later.
+    #[command(after_help = examples::RAN)]
     Ran(ran::RanOptions),
 
     /// List the jobs that Slurm lost in a crash
     ///
     /// slurmctld loses jobs that were submitted shortly before it crashes. Their users must submit
     /// them again.
+    #[command(after_help = examples::LOST)]
     Lost(lost::LostOptions),
 
     /// Generate a trace of jobs like those of a real cluster
@@ -101,6 +106,7 @@ enum ClusterCommand {
     /// Sizes, run times and estimates follow the published figures of OCuLUS (Keller, section 6) or
     /// the model of Lublin and Feitelson (2003). The same options give the same jobs on every
     /// machine.
+    #[command(after_help = examples::WORKLOAD)]
     Workload(replay::WorkloadOptions),
 
     /// Simulate a cluster whose nodes run plans, and compare it with one without plans
@@ -110,12 +116,15 @@ enum ClusterCommand {
     ///
     /// The ledger's clock is virtual: it stands still until `advance` moves it, and a started
     /// request runs as long as its `--run` declares.
+    #[command(after_help = examples::NEW)]
     New(ledger::NewOptions),
 
     /// Replace the description of the cluster, and plan with the new one from now on
+    #[command(after_help = examples::SITE)]
     Site(ledger::SiteOptions),
 
     /// Advance the clock: requests start, end and move up
+    #[command(after_help = examples::ADVANCE)]
     Advance(ledger::AdvanceOptions),
 
     /// Carry out the plan in real time, on this node or with Slurm
@@ -129,57 +138,73 @@ enum ClusterCommand {
     /// starts them at the planned times on the planned nodes. Run this command as SlurmUser.
     /// `pbsctl cluster doctor --site` writes the site file and lists what Slurm lacks. Others can
     /// read the ledger meanwhile.
+    #[command(after_help = examples::SERVE)]
     Serve(serve::ServeOptions),
 
     /// Request nodes, and print when and where the request will run
     ///
     /// Lines of a script that begin with #CCS are read as options; the command line takes
     /// precedence.
+    #[command(after_help = examples::ALLOC)]
     Alloc(ask::AllocOptions),
 
     /// Reserve nodes for later requests
+    #[command(after_help = examples::RESERVE)]
     Reserve(ask::ReserveOptions),
 
     /// Change the requirements of a request, if the new ones can be planned
+    #[command(after_help = examples::ALTER)]
     Alter(ask::AlterOptions),
 
     /// Change the number of chunks of a running request
     ///
     /// Chunks are added if they are free until its end; removed chunks free the most expensive
     /// nodes.
+    #[command(after_help = examples::RESIZE)]
     Resize(ask::ResizeOptions),
 
     /// Extend the time of a running request
+    #[command(after_help = examples::EXTEND)]
     Extend(ask::ExtendOptions),
 
     /// Confirm provisional requests
+    #[command(after_help = examples::CONFIRM)]
     Confirm(ask::IdsOptions),
 
     /// End or withdraw requests
+    #[command(after_help = examples::KILL)]
     Kill(ask::IdsOptions),
 
     /// List requests with their state, start and end; or show one in detail
+    #[command(after_help = examples::INFO)]
     Info(show::InfoOptions),
 
     /// Explain why a request does not start earlier
+    #[command(after_help = examples::WHY)]
     Why(show::WhyOptions),
 
     /// Take nodes, or parts of them, out of use or put them back; or list those out of use
+    #[command(after_help = examples::NODE)]
     Node(show::NodeOptions),
 
     /// List the limits of a user or a group
+    #[command(after_help = examples::LIMITS)]
     Limits(show::LimitsOptions),
 
     /// Show the plan of the whole cluster, as a table or a picture
+    #[command(after_help = examples::PLAN)]
     Plan(show::PlanOptions),
 
     /// Show statistics of requests and their use of the cluster
+    #[command(after_help = examples::STAT)]
     Stat(show::StatOptions),
 
     /// Report events of requests and nodes as they happen; needs the service
+    #[command(after_help = examples::WATCH)]
     Watch(watch::WatchOptions),
 
     /// Show several clusters at once: all ledgers of a directory
+    #[command(after_help = examples::SYSTEMS)]
     Systems(systems::SystemsOptions),
 }
 
