@@ -5,6 +5,8 @@ use clap::Args;
 use pbs_cluster_planner::optimise::{growth_per_s, Budget, Improving, Objective};
 use pbs_cluster_sim::{Expect, Express, Optimising, Promise};
 
+use super::ledger::duration_s;
+
 #[derive(Args, Debug)]
 pub(super) struct OptimiserOptions {
     /// Number of orders of the waiting jobs that a search tries at each event, for all optimised
@@ -18,17 +20,17 @@ pub(super) struct OptimiserOptions {
     placements: u64,
 
     /// Cost of one unit of bounded slowdown, in seconds of waiting, for all optimised policies
-    #[arg(long, value_name = "S", default_value_t = Objective::default().slowdown)]
+    #[arg(long, value_name = "SECONDS", default_value_t = Objective::default().slowdown)]
     slowdown_cost: f64,
 
     /// Cost of one unit of a user's normalised wait, in seconds of waiting, for all optimised
     /// policies. The normalised wait is the waits of the user's jobs over their core seconds
-    #[arg(long, value_name = "S", default_value_t = Objective::default().fairness)]
+    #[arg(long, value_name = "SECONDS", default_value_t = Objective::default().fairness)]
     fairness_cost: f64,
 
     /// Cost of a missed deadline, in seconds of waiting, for optimised-deadline and all
     /// planned-optimised policies
-    #[arg(long, value_name = "S", default_value_t = DEADLINE_COST_S)]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEADLINE_COST_S)]
     deadline_cost: f64,
 
     /// Part of the cores that optimised-deadline leaves to short jobs, in percent
@@ -40,18 +42,18 @@ pub(super) struct OptimiserOptions {
     )]
     express: u64,
 
-    /// Longest requested time of a short job, in seconds, for --express
-    #[arg(long, value_name = "S", default_value_t = 600)]
+    /// Longest requested time of a short job, for --express
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration_s)]
     express_below: u64,
 
     /// Cost of each second until the end of the plan, in seconds of waiting, for all optimised
     /// policies
-    #[arg(long, value_name = "S", default_value_t = Objective::default().length_per_s)]
+    #[arg(long, value_name = "SECONDS", default_value_t = Objective::default().length_per_s)]
     length_cost: f64,
 
-    /// Waiting time after which a second costs twice as much as the first one, in seconds, for all
-    /// optimised policies; with 0, the cost stays the same
-    #[arg(long, value_name = "S", default_value_t = EVEN_AFTER_S)]
+    /// Waiting time after which a second costs twice as much as the first one, for all optimised
+    /// policies; with 0s, the cost stays the same
+    #[arg(long, value_name = "DURATION", default_value = EVEN_AFTER, value_parser = duration_s)]
     even_after: u64,
 
     /// Seed of the searches, for all optimised policies
@@ -59,10 +61,10 @@ pub(super) struct OptimiserOptions {
     search_seed: u64,
 }
 
+/// The value of `--even-after` that gives the default objective.
+const EVEN_AFTER: &str = "5000s";
 /// A missed deadline costs as much as ten days of waiting.
 const DEADLINE_COST_S: f64 = 864_000.0;
-/// The value of `--even-after` that gives the default objective.
-const EVEN_AFTER_S: u64 = 5_000;
 
 impl OptimiserOptions {
     fn objective(&self) -> Objective {
@@ -110,6 +112,7 @@ mod tests {
 
     #[test]
     fn the_default_evenness_is_that_of_the_planner() {
-        assert_eq!(growth_per_s(EVEN_AFTER_S), Objective::default().growth_per_s);
+        let even_after_s = duration_s(EVEN_AFTER).unwrap();
+        assert_eq!(growth_per_s(even_after_s), Objective::default().growth_per_s);
     }
 }

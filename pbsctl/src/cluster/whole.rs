@@ -22,7 +22,7 @@ jobs, and run them without plans.
 Examples:
   pbsctl cluster whole
   pbsctl cluster whole --deviation 0            # tasks take as long as planned
-  pbsctl cluster whole --load 1500 --jobs 500   # half as much again as the cluster can run
+  pbsctl cluster whole --load 150 --jobs 500   # half as much again as the cluster can run
   pbsctl cluster whole --nodes 16 --cores 4 --seed 7
   pbsctl --json cluster whole | jq '.policies[] | {policy, kept_of_all_permille}'
 
@@ -57,9 +57,9 @@ pub(super) struct WholeOptions {
           value_parser = clap::value_parser!(u64).range(0..=300))]
     deviation: u64,
 
-    /// Load while jobs arrive: requested core time, in thousandths of the capacity
-    #[arg(long, value_name = "PERMILLE", default_value_t = 1000,
-          value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    /// Load while jobs arrive: requested core time, in percent of the capacity
+    #[arg(long, value_name = "PERCENT", default_value_t = 100,
+          value_parser = clap::value_parser!(u64).range(1..=1_000))]
     load: u64,
 
     /// Seed of the jobs
@@ -74,7 +74,7 @@ pub(super) fn whole(out: Output, options: &WholeOptions) -> Result<(), Failure> 
         most_processes_per_core: options.processes,
         jobs: options.jobs as usize,
         deviation_permille: options.deviation,
-        load_permille: options.load,
+        load_permille: options.load * 10,
         seed: options.seed,
         ..Options::default()
     })?;
