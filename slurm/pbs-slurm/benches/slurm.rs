@@ -2,19 +2,27 @@
 //! Cost of making Slurm start planned jobs. The benchmark needs a cluster of 16 nodes, as
 //! `scripts/slurm-cluster` makes it, and is run in it by `scripts/bench-slurm`.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use pbs_manager::ledger::Access;
 use pbs_manager::Manager;
 use pbs_slurm::steer::{Controller, Key, Link, Settings, Steer};
-use pbs_slurm::{Hints, Options, Pipe, Slurm};
+use pbs_slurm::{serve, Hints, Options, Pipe, Serving, Slurm};
 use pbs_uapi::clock::since_1970;
 
 const USER: &str = "games";
 const NODES: usize = 16;
 const STARTS: usize = 40;
+/// Elements of the array of short jobs, and how often it is run.
+const ELEMENTS: usize = 1000;
+const ARRAYS: usize = 3;
+/// Short jobs that follow each other on each node.
+const ROUNDS: usize = 5;
+/// Word with which the benchmark is the planner.
+const SERVE: &str = "--serve";
 const SITE: &str = "
 name = 'lab'
 allocate_timeout = '5s'
@@ -51,6 +59,24 @@ fn submit(options: &[&str], script: &str) -> u32 {
     let said = String::from_utf8_lossy(&output.stdout);
     let number = said.trim().parse();
     number.unwrap_or_else(|_| panic!("sbatch: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Lets root call `scontrol` as SlurmUser, as the planner does: job_submit.lua takes a hold by root
+/// for that of an operator.
+fn as_slurm_user() {
+    let bin = directory().join("bin");
+    std::fs::create_dir_all(&bin).expect("the disk is well");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let script = format!(
+        "#!/bin/sh\nPATH={path}\n[ \"$(id -u)\" != 0 ] || \
+         exec setpriv --reuid slurm --regid slurm --clear-groups scontrol \"$@\"\n\
+         exec scontrol \"$@\"\n"
+    );
+    let file = bin.join("scontrol");
+    std::fs::write(&file, script).expect("the disk is well");
+    let run = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&file, run).expect("the disk is well");
+    std::env::set_var("PATH", format!("{}:{path}", bin.display()));
 }
 
 /// A key that a job is named by.
@@ -200,6 +226,112 @@ fn hints(pipe: &mut Pipe) {
     let _ = Command::new("scancel").arg(job.to_string()).status();
 }
 
+/// The planner, as SlurmUser, for as long as it is not dropped.
+struct Planner(Child);
+
+impl Planner {
+    fn start() -> Self {
+        let ledger = directory().join("home/serve.db");
+        // There is none the first time.
+        let _ = std::fs::remove_file(&ledger);
+        let child = Command::new("setpriv")
+            .args(["--reuid", "slurm", "--regid", "slurm", "--clear-groups"])
+            .arg(std::env::current_exe().expect("it has a name"))
+            .arg(SERVE)
+            .arg(ledger)
+            .spawn();
+        Self(child.expect("there is setpriv"))
+    }
+}
+
+impl Drop for Planner {
+    fn drop(&mut self) {
+        // It may have ended by itself, which the figures show.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Plans all jobs until it is killed.
+fn plan(ledger: &Path) {
+    let link = Link::new(Duration::from_secs(5));
+    drop(Manager::create(ledger, SITE, now_s() as u64, link).expect("the disk is well"));
+    let heard = |news: &str| println!("    {news}");
+    serve(ledger, &mut slurm(), Serving::default(), heard).expect("the disk is well");
+}
+
+/// Lines of a file to which jobs append, once there are so many.
+fn lines(path: &Path, count: usize) -> Vec<String> {
+    let until = Instant::now() + Duration::from_secs(300);
+    loop {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        if text.lines().count() >= count {
+            return text.lines().map(Into::into).collect();
+        }
+        assert!(Instant::now() < until, "{} has {} lines", path.display(), text.lines().count());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// From the submission of a job to its first command, on nodes that are free.
+fn submitted(marks: &Path) {
+    let mut all = Vec::new();
+    for place in 0..STARTS {
+        let path = marks.join(format!("submitted-{place}"));
+        std::thread::sleep(Duration::from_millis((place as u64 * 37) % 1000));
+        let from = now_s();
+        submit(&["-N1", "-n2", "-t1"], &format!("date +%s.%N > {}", path.display()));
+        all.push(mark(&path) - from);
+    }
+    spread("planner: submission to start, nodes free", "", all);
+}
+
+/// From the end of a short job to the start of the next that the planner has on that node.
+fn followed(marks: &Path) {
+    let path = marks.join("followed");
+    std::fs::write(&path, "").expect("the disk is well");
+    // Its jobs append to it.
+    let open = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(&path, open).expect("the disk is well");
+    for number in 0..NODES * ROUNDS {
+        let script = format!(
+            "b=$(date +%s.%N); sleep {}.{:02}; echo $SLURMD_NODENAME $b $(date +%s.%N) >> {}",
+            1 + number % 3,
+            number * 37 % 100,
+            path.display()
+        );
+        submit(&["-N1", "-n2", "-t1"], &script);
+    }
+    let mut runs: Vec<(String, f64, f64)> = Vec::new();
+    for line in lines(&path, NODES * ROUNDS) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let time = |word: &str| word.parse().expect("date has written it");
+        runs.push((words[0].into(), time(words[1]), time(words[2])));
+    }
+    runs.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let pairs = runs.windows(2).filter(|pair| pair[0].0 == pair[1].0);
+    let all = pairs.map(|pair| pair[1].1 - pair[0].2).collect();
+    spread("planner: end to start of the next", "p50 0.3, p99 0.6", all);
+}
+
+/// From the submission of an array of elements of 0.2 s to the end of the last.
+fn elements(marks: &Path) {
+    let mut all = Vec::new();
+    for array in 0..ARRAYS {
+        let path = marks.join(format!("elements-{array}"));
+        std::fs::write(&path, "").expect("the disk is well");
+        let open = std::fs::Permissions::from_mode(0o666);
+        std::fs::set_permissions(&path, open).expect("the disk is well");
+        let from = now_s();
+        let array = format!("0-{}", ELEMENTS - 1);
+        let script = format!("sleep 0.2; date +%s.%N >> {}", path.display());
+        submit(&["-n1", "-t1", "-a", &array], &script);
+        let ends = lines(&path, ELEMENTS).into_iter().filter_map(|line| line.parse::<f64>().ok());
+        all.push(ends.fold(from, f64::max) - from);
+    }
+    spread(&format!("planner: {ELEMENTS} elements of 0.2 s"), "15", all);
+}
+
 fn rss_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -284,9 +416,15 @@ fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
     }
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().as_deref() == Some(SERVE) {
+        plan(Path::new(&arguments.next().expect("a ledger")));
+        return;
+    }
     let count = std::env::var("PBS_BENCH_HELD").ok();
     let count = count.and_then(|count| count.parse().ok()).unwrap_or(10_000);
     let marks = directory().join("home");
+    as_slurm_user();
     let mut slurm = slurm();
     let mut pipe = Pipe::new("scontrol", Duration::from_secs(30));
     println!(
@@ -294,10 +432,17 @@ fn main() {
         "seconds", "n", "least", "p50", "p99", "most"
     );
     if std::env::var_os("PBS_BENCH_HELD_ONLY").is_none() {
+        let planner = Planner::start();
+        submitted(&marks);
+        followed(&marks);
+        elements(&marks);
+        drop(planner);
         releases(&mut slurm, &marks);
         committed(&mut slurm, &marks);
         successors(&mut slurm, &marks);
         hints(&mut pipe);
     }
-    held(&mut slurm, count);
+    if count > 0 {
+        held(&mut slurm, count);
+    }
 }
