@@ -256,10 +256,12 @@ impl<M: Memory> Node<M> {
         let edges = run.edge..run.edge.saturating_add(LOOKS_AT_ONCE);
         let mut edges = edges.filter(|&number| {
             let edge = self.plan.edges.get(number as usize);
-            let awaited = edge.filter(|edge| edge.position == run.position).and_then(|edge| {
-                let predecessor = self.plan.predecessors.get(edge.predecessor as usize)?;
-                Some((predecessor.id, edge.task))
-            });
+            let awaited = edge
+                .filter(|edge| edge.position == run.position)
+                .and_then(|edge| {
+                    let predecessor = self.plan.predecessors.get(edge.predecessor as usize)?;
+                    Some((predecessor.id, edge.task))
+                });
             awaited == Some(sender) && self.plan.arrival_ns(number) == Some(0)
         });
         edges.next()

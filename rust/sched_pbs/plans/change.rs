@@ -524,13 +524,7 @@ fn follow(
 }
 
 /// Exchanges the plans of a CPU; `change` gets the old one.
-fn swap(
-    change: &mut PlanSwap,
-    rq: &RunQueue,
-    cpu: &'static Cpu,
-    state: &mut State,
-    now_ns: u64,
-) {
+fn swap(change: &mut PlanSwap, rq: &RunQueue, cpu: &'static Cpu, state: &mut State, now_ns: u64) {
     let tap = core::mem::take(state.tap_mut());
     core::mem::swap(&mut state.node, &mut change.node);
     state.generation = state.generation.wrapping_add(1);

@@ -51,21 +51,39 @@ pub(crate) fn read_back(number: u32) -> Result<(KVVec<u8>, u32)> {
         out.extend_from_slice(&process.record().bytes(), CHARGED)?;
     }
     let slots = record.nr_slots as usize;
-    append(&mut out, cpu, slots, wire::SLOT_BYTES, |plan, index, place| {
-        if let Some(slot) = plan.slots().get(index) {
-            let process = plan.process(slot.process);
-            let id = process.map_or(wire::IDLE, |process| process.id);
-            place.copy_from_slice(&wire::encode::slot(slot.length_insns, id, slot.task));
-        }
-    })?;
+    append(
+        &mut out,
+        cpu,
+        slots,
+        wire::SLOT_BYTES,
+        |plan, index, place| {
+            if let Some(slot) = plan.slots().get(index) {
+                let process = plan.process(slot.process);
+                let id = process.map_or(wire::IDLE, |process| process.id);
+                place.copy_from_slice(&wire::encode::slot(slot.length_insns, id, slot.task));
+            }
+        },
+    )?;
     let edges = record.nr_edges as usize;
-    append(&mut out, cpu, edges, wire::EDGE_BYTES, |plan, index, place| {
-        place.copy_from_slice(&plan.edge_record(index as u32));
-    })?;
+    append(
+        &mut out,
+        cpu,
+        edges,
+        wire::EDGE_BYTES,
+        |plan, index, place| {
+            place.copy_from_slice(&plan.edge_record(index as u32));
+        },
+    )?;
     if header.with_arrivals {
-        append(&mut out, cpu, edges, wire::ARRIVAL_BYTES, |plan, index, place| {
-            place.copy_from_slice(&plan.arrival_record(index as u32));
-        })?;
+        append(
+            &mut out,
+            cpu,
+            edges,
+            wire::ARRIVAL_BYTES,
+            |plan, index, place| {
+                place.copy_from_slice(&plan.arrival_record(index as u32));
+            },
+        )?;
     }
     Ok((out, generation))
 }
