@@ -139,10 +139,7 @@ impl<E: Engine> Manager<E> {
     }
 
     /// Returns the reservations on a node that have not begun, each with the requests in it.
-    pub(crate) fn planned_inside(
-        &self,
-        nodes: &[usize],
-    ) -> Vec<(RequestId, Vec<(Row, Standing)>)> {
+    pub(crate) fn planned_inside(&self, nodes: &[usize]) -> Vec<(RequestId, Vec<(Row, Standing)>)> {
         let reservations = self.reservations.iter().filter(|&&reservation| {
             let is_there = |placed: &Placed| nodes.contains(&(placed.node as usize));
             let standing = self.planner.standing(reservation);

@@ -24,7 +24,11 @@ fn short_slices() {
     // All orders of up to four numbers of 0 to 3.
     for length in 0..=4 {
         for code in 0..4_u32.pow(length) {
-            check((0..length).map(|place| u64::from(code / 4_u32.pow(place) % 4)).collect());
+            check(
+                (0..length)
+                    .map(|place| u64::from(code / 4_u32.pow(place) % 4))
+                    .collect(),
+            );
         }
     }
 }

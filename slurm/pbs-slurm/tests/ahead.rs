@@ -63,7 +63,8 @@ fn what_is_not_next_any_more_is_held() {
 /// Whatever else than nodes decides when a job starts keeps it until its time.
 #[test]
 fn other_conditions_keep_a_job_until_its_time() {
-    let limited = format!("{SITE}\n[[limit]]\nfor = 'user:anna'\nresource = 'ncpus'\nitems = '8'\n");
+    let limited =
+        format!("{SITE}\n[[limit]]\nfor = 'user:anna'\nresource = 'ncpus'\nitems = '8'\n");
     let cases: [(&str, &str); 2] = [("limited", &limited), ("begins-later", SITE)];
     for (name, site) in cases {
         let mut lab = ahead(name, site);

@@ -8,9 +8,7 @@ use std::thread::Builder;
 use pbs_core::wire::MAX_PROCESSES;
 use pbs_uapi::{Eject, EventKind};
 
-use crate::harness::{
-    burn, sleep_ms, sysfs_number, Context, Node, Plan, Random, Verdict, CONFIG,
-};
+use crate::harness::{burn, sleep_ms, sysfs_number, Context, Node, Plan, Random, Verdict, CONFIG};
 use crate::{check, check_eq};
 
 /// Process 1 runs these; the others wait. So many that they outlast the swaps on the watched

@@ -256,14 +256,11 @@ impl Checks<'_> {
     /// All hooks write into one file, which is SlurmUser's.
     fn event_files(&mut self) {
         let conf = self.conf;
-        let hooks: Vec<&Hook> = [
-            Some(&conf.job_submit.hook),
-            Some(&conf.jobcomp.hook),
-            conf.prolog.as_ref(),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let hooks: Vec<&Hook> =
+            [Some(&conf.job_submit.hook), Some(&conf.jobcomp.hook), conf.prolog.as_ref()]
+                .into_iter()
+                .flatten()
+                .collect();
         let mut files = hooks
             .iter()
             .filter_map(|hook| hook.value("EVENTS").map(|(file, line)| (*hook, file, line)));
@@ -306,7 +303,8 @@ impl Checks<'_> {
         let age_s = conf.value("MinJobAge").and_then(|of| of.parse::<u64>().ok());
         // With 0, Slurm forgets no job.
         if age_s.is_some_and(|age_s| (1..JOB_AGE_S).contains(&age_s)) {
-            let why = "a planner that is away for longer does not see how jobs have ended, and jobs \
+            let why =
+                "a planner that is away for longer does not see how jobs have ended, and jobs \
                        that follow these are not planned";
             self.key(Advice, "MinJobAge", format!("{JOB_AGE_S} or more, or 0"), why);
         }
