@@ -32,8 +32,8 @@ enum Waits {
     /// The plans have planned arrivals. A late message is answered with the rest of the plan as it
     /// is: this shows what an answer costs by itself.
     Renewed,
-    /// The plans have planned arrivals. A receiver that misses its message goes behind the tasks
-    /// that were preempted, and behind the next task of another process.
+    /// The plans have planned arrivals. A receiver that misses its message goes behind the next task
+    /// of another process, and tasks that have begun go to the front.
     Planned,
 }
 
