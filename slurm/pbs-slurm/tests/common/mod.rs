@@ -54,7 +54,7 @@ impl Lab {
         Self { path, manager: Some(manager), steer, slurm, now_s: T, settings }
     }
 
-    /// The same lab, with a planner that commits what is next on its nodes.
+    /// Makes the planner of the lab commit what is next on its nodes.
     pub(crate) fn ahead(mut self) -> Self {
         self.settings.is_ahead = true;
         self.steer = Steer::new(self.manager.as_ref().unwrap(), self.settings);

@@ -103,7 +103,10 @@ pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
     Ok(Rows::new(options, rows))
 }
 
-fn of_net(seed: u64, number: u64) -> Result<Vec<((Deviation, Waits), Cell)>, Error> {
+/// The results of a net.
+type Cells = Vec<((Deviation, Waits), Cell)>;
+
+fn of_net(seed: u64, number: u64) -> Result<Cells, Error> {
     let mut cells = Vec::new();
     for deviation in Deviation::ALL {
         let planned = net(seed, number, deviation)?;
