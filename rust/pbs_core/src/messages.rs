@@ -12,15 +12,15 @@
 //! is early if it ends a wait before the planned arrival.
 //!
 //! The planned arrivals belong to the plan and never change.  The receiving process has the level
-//! that was reported, with the edge of the message.  Each message and each plan begin a new level: a
-//! plan that deals with a late message declares when the message arrives now.  A plan in which the
-//! arrival is 0 declares no new one, and the level of a message that was reported continues.
-//! Everything here runs under the lock of
-//! the node and takes constant time.  The lateness is checked at five moments: when the slot of the
-//! receiver begins, when the lateness reaches a level in the slot, when the slot ends, when the
-//! wait is over, and, where slots float, when the turn of the receiver comes.  Other decisions find
-//! nothing new.  A plan without messages costs one comparison at each of these moments, and a
-//! process that does not wait costs nothing.
+//! that was reported, with the edge of the message.  Each message and each plan begin a new level:
+//! a plan that deals with a late message declares when the message arrives now.  A plan in which
+//! the arrival is 0 declares no new one, and the level of a message that was reported continues.
+//!
+//! Everything here runs under the lock of the node and takes constant time.  The lateness is
+//! checked at five moments: when the slot of the receiver begins, when the lateness reaches a level
+//! in the slot, when the slot ends, when the wait is over, and, where slots float, when the turn of
+//! the receiver comes.  Other decisions find nothing new.  A plan without messages costs one
+//! comparison at each of these moments, and a process that does not wait costs nothing.
 
 use super::config::Threshold;
 use super::event::{Cause, Event, EventKind, Sink, Wait};
