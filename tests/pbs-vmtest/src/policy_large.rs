@@ -196,7 +196,7 @@ pub fn plans_in_any_order_fit_the_stack() -> Verdict {
                 }
             }
         }
-        node.load(&plan).context(format!("plan {seed}"))?;
+        node.load(&plan).context(&format!("plan {seed}"))?;
     }
     Ok(())
 }
