@@ -29,6 +29,7 @@ pub fn sort<M: Memory, T>(slice: &mut [T], compare: impl Fn(&T, &T) -> Ordering)
     }
     let mut heap = slice;
     while let Some((last, rest)) = heap.split_last_mut() {
+        // As above.
         let _ = pause::<M>(rest.len() as u32);
         if let Some(greatest) = rest.first_mut() {
             mem::swap(greatest, last);
