@@ -129,7 +129,7 @@ fn serve_with<E: Engine>(
     let served = service.run(&mut inbox);
     notify::tell("STOPPING=1");
     // Calls that nobody takes any more are answered, and those that watch: the service is stopping.
-    drop((inbox, stop));
+    drop((service, inbox, stop));
     if listening.join().is_err() {
         journal::warning("pbs-clusterd: the thread of the socket failed");
     }
