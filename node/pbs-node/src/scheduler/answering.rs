@@ -96,6 +96,7 @@ impl<L: Listener> Node<L> {
             return 0;
         }
         scheduler.accepted();
+        self.refusals.taken();
         let whole = scheduler.whole_with(&plan);
         self.progress.written(&plan);
         if let Some(jobs) = &mut self.jobs {

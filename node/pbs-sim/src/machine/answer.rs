@@ -55,6 +55,8 @@ impl Machine<'_> {
         // Later in any case: the same question would get the same answer.
         self.again_ns = scheduler.asks_again_ns().filter(|&again_ns| again_ns > self.now_ns);
         let Some(plan) = answer.map_err(Error::Scheduler)? else {
+            // The next question is another one.
+            self.refusals = 0;
             return Ok(());
         };
         self.cpu.answers += 1;
