@@ -361,11 +361,6 @@ impl Planner {
         self.queues.next_start_s()
     }
 
-    /// Requests that have a place and do not run, with their starts, the earliest first.
-    pub fn planned_starts(&self) -> impl Iterator<Item = (u64, RequestId)> + '_ {
-        self.queues.starts()
-    }
-
     /// Starts what is to start by now, the earliest first. What starts late has its time
     /// from then on only if nobody else is in the way: so it is called in time.
     pub fn start(&mut self, now_s: u64, started: &mut Vec<RequestId>) {

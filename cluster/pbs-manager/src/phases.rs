@@ -10,8 +10,6 @@
 //! planned -> allocating -> running -> releasing -> ended
 //! ```
 
-use std::collections::BTreeSet;
-
 use crate::ledger::{NodeState, Phase, Row, State, NOT_FREE};
 use pbs_cluster_planner::RequestId;
 use pbs_resources::{format_duration, Rset, Value};
@@ -230,10 +228,7 @@ impl<E: Engine> Manager<E> {
         if let Some(record) = self.records.get_mut(&id) {
             (record.phase, record.ready_s) = (None, None);
         }
-        let planned: BTreeSet<&str> = row.nodes.iter().map(|chunk| chunk.node.as_str()).collect();
-        let is_there = planned == names.iter().map(String::as_str).collect();
-        let how = if is_there { "earlier than planned" } else { "outside its plan" };
-        self.tell(Some(id), "started", format!("on {}, {how}", names.join(" ")));
+        self.tell(Some(id), "started", format!("on {}, outside its plan", names.join(" ")));
         for moved in replanned.moved {
             self.tell(Some(moved), "moved", format!("request {id} runs in its place"));
         }

@@ -311,10 +311,7 @@ fn lab(name: &str) -> Lab {
 
 fn stream(seed: u64, seconds: u64) {
     let mut world = World {
-        lab: match lab(&format!("stream{seed}")) {
-            lab if seed % 2 == 0 => lab.ahead(),
-            lab => lab,
-        },
+        lab: lab(&format!("stream{seed}")),
         random: Random::new(seed, Stream::Scenario),
         keys: Vec::new(),
         saved: Vec::new(),

@@ -23,7 +23,7 @@ has = 'ncpus=2:mem=1g'
 ";
 
 pub(crate) fn settings() -> Settings {
-    Settings { window: Duration::from_secs(WINDOW_S), is_ahead: false, ..Settings::default() }
+    Settings { window: Duration::from_secs(WINDOW_S), ..Settings::default() }
 }
 
 /// A planner, and a batch system of four nodes with two cores each.
@@ -33,7 +33,6 @@ pub(crate) struct Lab {
     pub(crate) steer: Steer,
     pub(crate) slurm: Simulated,
     pub(crate) now_s: u64,
-    pub(crate) settings: Settings,
 }
 
 impl Lab {
@@ -49,16 +48,7 @@ impl Lab {
         let _ = std::fs::remove_file(&path);
         let manager = Manager::create(&path, site, T, Link::new(settings().window)).unwrap();
         let steer = Steer::new(&manager, settings());
-        let slurm = Simulated::new(nodes, 2, T);
-        let settings = settings();
-        Self { path, manager: Some(manager), steer, slurm, now_s: T, settings }
-    }
-
-    /// Makes the planner of the lab commit what is next on its nodes.
-    pub(crate) fn ahead(mut self) -> Self {
-        self.settings.is_ahead = true;
-        self.steer = Steer::new(self.manager.as_ref().unwrap(), self.settings);
-        self
+        Self { path, manager: Some(manager), steer, slurm: Simulated::new(nodes, 2, T), now_s: T }
     }
 
     pub(crate) fn manager(&mut self) -> &mut Manager<Link> {
@@ -94,7 +84,7 @@ impl Lab {
         drop(self.manager.take());
         let (manager, _) =
             Manager::open(&self.path, Access::Write, Link::new(settings().window)).unwrap();
-        self.steer = Steer::new(&manager, self.settings);
+        self.steer = Steer::new(&manager, settings());
         self.manager = Some(manager);
     }
 

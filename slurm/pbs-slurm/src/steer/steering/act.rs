@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From what is planned to what the batch system is told.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
@@ -133,26 +132,25 @@ impl Steer {
         self.let_go(controller, key, nodes, allocation.from_s, now);
     }
 
-    /// Lets go all that starts within the window, and what is next on its nodes.
+    /// Lets go all that starts within the window.
     pub(super) fn commit(
         &mut self,
         manager: &Manager<Link>,
         controller: &mut dyn Controller,
-        next: &HashSet<RequestId>,
         now: Duration,
     ) {
         let until_s = (now + self.settings.window).as_secs();
-        self.take_back(manager, controller, next, until_s);
-        let planned = manager.planner().planned_starts();
-        let mut left = next.len();
-        let due = planned.take_while(|&(start_s, id)| {
-            let is_more = start_s <= until_s || left > 0;
-            left -= usize::from(left > 0 && next.contains(&id));
-            is_more
+        self.take_back(manager, controller, until_s);
+        if manager.planner().next_start_s().is_none_or(|start_s| start_s > until_s) {
+            return;
+        }
+        let due = self.jobs.iter().filter_map(|(&key, of)| {
+            let standing = manager.planner().standing(of.id)?;
+            let start_s = standing.start_s.filter(|&start_s| start_s <= until_s)?;
+            (!standing.is_running).then_some((start_s, key, of.id))
         });
-        let due = due.filter(|(start_s, id)| *start_s <= until_s || next.contains(id));
-        let due = due.filter_map(|(start_s, id)| Some((start_s, *self.keys.get(&id)?, id)));
-        let due: Vec<(u64, Key, RequestId)> = due.collect();
+        let mut due: Vec<(u64, Key, RequestId)> = due.collect();
+        due.sort_unstable();
         for (start_s, key, id) in due {
             let nodes = nodes_of(manager, id);
             self.let_go(controller, key, nodes, start_s, now);
@@ -164,13 +162,11 @@ impl Steer {
         &mut self,
         manager: &Manager<Link>,
         controller: &mut dyn Controller,
-        next: &HashSet<RequestId>,
         until_s: u64,
     ) {
         let moved = self.jobs.iter().filter(|(_, of)| {
-            let is_let_go = of.committed.is_some() && !next.contains(&of.id);
-            let standing = is_let_go.then(|| manager.planner().standing(of.id)).flatten();
-            let standing = standing.filter(|it| !it.is_running);
+            let standing = manager.planner().standing(of.id);
+            let standing = standing.filter(|it| of.committed.is_some() && !it.is_running);
             standing.is_some_and(|it| it.start_s.is_none_or(|start_s| start_s > until_s))
         });
         let moved: Vec<Key> = moved.map(|(&key, _)| key).collect();
@@ -196,35 +192,27 @@ impl Steer {
         let Some(of) = self.jobs.get_mut(&key) else {
             return;
         };
-        let at = Duration::from_secs(start_s);
-        let until = at.max(now) + self.settings.grace;
-        let is_blocked = self.world.is_blocked(key, &nodes);
-        if let Some(it) = of.committed.as_mut().filter(|it| it.nodes == nodes) {
-            if it.start_s == start_s {
-                return;
-            }
-            if it.is_open && (start_s < it.start_s || is_blocked) {
-                // It starts once its nodes are free, as it did before.
-                (it.start_s, it.until) = (start_s, until);
-                return;
-            }
+        let as_planned = |it: &Committed| it.start_s == start_s && it.nodes == nodes;
+        if of.committed.as_ref().is_some_and(as_planned) {
+            return;
         }
         // Between its old time and its new one it must not start by itself.
         if of.committed.take().is_some() && controller.revoke(key) != Ok(Revoked::Held) {
             self.is_stale = true;
             return;
         }
+        let at = Duration::from_secs(start_s);
         // A time that has come already is no time to wait for; nor has who waits for the end of
         // another to wait for the batch system's next round besides.
-        let start = Some(start_s).filter(|_| at > now && !is_blocked);
+        let start = Some(start_s).filter(|_| at > now && !self.world.is_blocked(key, &nodes));
+        let until = at.max(now) + self.settings.grace;
         let limit_s = of.asked.as_ref().and_then(|asked| asked.limit_s);
         let least_cpus = self.world.job(key).and_then(JobSeen::least_cpus);
         match controller.commit(key, &nodes, start, limit_s, least_cpus) {
             Ok(()) => {
                 // If it is taken back, its start is that of the commitment.
                 of.shown = Shown::Stale;
-                let is_open = start.is_none();
-                of.committed = Some(Committed { start_s, nodes, is_open, until });
+                of.committed = Some(Committed { start_s, nodes, until });
             }
             Err(Fault::Never(why)) => {
                 self.refused.push(Refused { key, why, not_before: None });

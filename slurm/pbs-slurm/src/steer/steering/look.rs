@@ -99,9 +99,6 @@ impl Steer {
             self.try_declined_again();
         }
         self.world.jobs = jobs;
-        for happened in std::mem::take(&mut self.elsewhere) {
-            manager.engine_mut().tell(now.as_secs(), happened);
-        }
         self.nodes(manager, now.as_secs());
         Ok(())
     }
@@ -164,7 +161,7 @@ impl Steer {
             self.forget(job.key);
             return;
         };
-        let committed = of.committed.take();
+        of.committed = None;
         self.failed_starts.remove(&job.key);
         if row.phase == Some(Phase::Releasing) {
             of.is_ending = true;
@@ -181,14 +178,12 @@ impl Steer {
             return;
         }
         if !is_there || !is_started {
-            // It was next on its nodes, which are free earlier than planned.
-            let is_next = is_there && committed.is_some_and(|it| it.is_open && it.nodes == has);
-            if !std::mem::replace(&mut of.is_outside, true) && !is_next {
+            if !std::mem::replace(&mut of.is_outside, true) {
                 let (name, on) = (job.key.name(), has.join(" "));
                 self.news.push(format!("job {name} runs on {on} outside its plan, which follows"));
             }
             let happened = Happened::RunsElsewhere { request: row.id, nodes: has };
-            self.elsewhere.push(happened);
+            manager.engine_mut().tell(now.as_secs(), happened);
             self.is_stale = true;
             return;
         }
@@ -272,7 +267,6 @@ impl Steer {
             of.committed = start_s.map(|start_s| Committed {
                 start_s,
                 nodes,
-                is_open: false,
                 until: Duration::from_secs(start_s).max(now) + self.settings.grace,
             });
         }

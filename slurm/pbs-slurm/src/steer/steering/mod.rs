@@ -3,7 +3,6 @@
 //! told.
 
 mod act;
-mod ahead;
 mod closed;
 mod declined;
 mod end;
@@ -60,15 +59,12 @@ pub struct Settings {
     pub grace: Duration,
     /// Interval between checks without a hint.
     pub look: Duration,
-    /// Times from a hint to a second check, and from that to a third: hints arrive before the changes
-    /// that they announce.
-    pub again: [Duration; 2],
+    /// Time from a hint to a second check: hints arrive before the changes that they announce.
+    pub again: Duration,
     /// Time after which the user of a declined job is told that it is still held.
     pub remind_declined: Duration,
     /// Time after which a declined job is cancelled; `None`: never.
     pub cancel_declined: Option<Duration>,
-    /// Whether a job that is next on its nodes is committed while others still run there.
-    pub is_ahead: bool,
 }
 
 impl Default for Settings {
@@ -77,10 +73,9 @@ impl Default for Settings {
             window: Duration::from_secs(5),
             grace: Duration::from_secs(3),
             look: Duration::from_secs(10),
-            again: [Duration::from_millis(100), Duration::from_secs(1)],
+            again: Duration::from_secs(1),
             remind_declined: Duration::from_secs(7 * 86_400),
             cancel_declined: None,
-            is_ahead: true,
         }
     }
 }
@@ -90,8 +85,6 @@ impl Default for Settings {
 struct Committed {
     start_s: u64,
     nodes: Vec<String>,
-    /// Whether the job starts as soon as these nodes are free, whatever its planned start is.
-    is_open: bool,
     /// Time by which the job must run.
     until: Duration,
 }
@@ -220,11 +213,6 @@ pub struct Steer {
     looked: Duration,
     next_look: Duration,
     is_stale: bool,
-    /// Number of checks since the last hint.
-    checks: usize,
-    /// Jobs that run where or when they are not planned. The planner receives these events after
-    /// those of the jobs that have ended there.
-    elsewhere: Vec<Happened>,
     refused: Vec<Refused>,
     /// Whether new or altered jobs were left for the next turn, which comes at once.
     is_behind: bool,
@@ -265,8 +253,6 @@ impl Steer {
             looked: Duration::ZERO,
             next_look: Duration::ZERO,
             is_stale: true,
-            checks: 0,
-            elsewhere: Vec::new(),
             refused: Vec::new(),
             is_behind: false,
             altered: 0,
@@ -373,9 +359,8 @@ impl Steer {
                     self.world = world.after(&self.world);
                     self.is_stale = false;
                     self.looked = now;
-                    self.checks = if events.is_empty() { self.checks.saturating_add(1) } else { 0 };
-                    let again = self.settings.again.get(self.checks);
-                    self.next_look = now + again.copied().unwrap_or(self.settings.look);
+                    self.next_look = now
+                        + if events.is_empty() { self.settings.look } else { self.settings.again };
                     self.answers();
                     self.set_unread_aside(controller);
                     self.mark_requeued(controller);
@@ -394,8 +379,7 @@ impl Steer {
         manager.advance(now_s.max(manager.clock_s()))?;
         self.report_late(manager);
         self.carry_out(manager, controller, now);
-        let next = self.next_on_nodes(manager, now);
-        self.commit(manager, controller, &next, now);
+        self.commit(manager, controller, now);
         self.decline_refused(manager, controller);
         self.show(manager, controller);
         self.old_declined(controller, now);
