@@ -121,18 +121,10 @@ fn each_thing_that_is_missing_is_found() {
         ("plan.conf", "PrologSlurmctld=", "Prolog=", Level::Error, "PrologSlurmctld"),
         (
             "plan.conf",
-            "Epilog=/bin/true",
-            "Epilog=/bin/true\nEpilogSlurmctld=/bin/true",
-            Level::Advice,
+            "EpilogSlurmctld=",
+            "EpilogSlurmctld=/nowhere",
+            Level::Error,
             "EpilogSlurmctld",
-        ),
-        ("plan.conf", "Epilog=/bin/true", "", Level::Advice, "Epilog"),
-        (
-            "plan.conf",
-            "MaxJobCount=20000",
-            "MaxJobCount=20000\nMinJobAge=60",
-            Level::Advice,
-            "MinJobAge",
         ),
         ("plan.conf", "PrologFlags=Alloc", "PrologFlags=Serial", Level::Advice, "PrologFlags"),
         (
@@ -273,7 +265,7 @@ fn hooks_that_are_not_there_or_may_not_run_are_found() {
     fs::remove_file(etc.path("jobcomp.lua")).unwrap();
     let found = etc.found();
     let keys: Vec<_> = found.iter().map(|of| of.key.as_str()).collect();
-    assert_eq!(keys, ["jobcomp.lua", "PrologSlurmctld"]);
+    assert_eq!(keys, ["jobcomp.lua", "PrologSlurmctld", "EpilogSlurmctld"]);
     assert!(found.iter().all(|of| of.level == Level::Error));
 }
 

@@ -18,8 +18,6 @@ use crate::demands::{gres_of, licenses_of};
 /// Number of jobs that may wait in Slurm, as jobs that are planned far ahead do; Slurm's default is
 /// 10000.
 const MANY_JOBS: u64 = 20_000;
-/// Slurm's default of `MinJobAge`, in seconds.
-const JOB_AGE_S: u64 = 300;
 /// Slurm's default of `KillWait`, in seconds.
 const KILL_WAIT_S: u64 = 30;
 /// Seconds from the end of its last process until Slurm reports that the nodes of a job are free.
@@ -221,29 +219,26 @@ impl Checks<'_> {
     }
 
     fn programs(&mut self) {
-        let key = "PrologSlurmctld";
-        let why = "the program reports starting jobs to the planner";
-        let should = "pbs-event of slurm/hooks, with its absolute path";
-        match self.conf.prolog.clone() {
-            None => self.key(Error, key, should, why),
-            Some(hook) if !hook.path.is_absolute() => self.key(Error, key, should, why),
-            Some(hook) if !hook.is_there => self.key(Error, key, "an existing file", why),
-            Some(hook) if !hook.is_executable => {
-                let why = "jobs do not start: a failing prolog drains nodes";
-                self.key(Error, key, "an executable file: chmod 755", why);
+        let (prolog, epilog) = (self.conf.prolog.clone(), self.conf.epilog.clone());
+        for (key, hook, why) in [
+            ("PrologSlurmctld", prolog, "the program reports starting jobs to the planner"),
+            ("EpilogSlurmctld", epilog, "the program reports free nodes to the planner"),
+        ] {
+            let should = "pbs-event of slurm/hooks, with its absolute path";
+            match hook {
+                None => self.key(Error, key, should, why),
+                Some(hook) if !hook.path.is_absolute() => self.key(Error, key, should, why),
+                Some(hook) if !hook.is_there => {
+                    self.key(Error, key, "an existing file", why);
+                }
+                Some(hook) if !hook.is_executable => {
+                    let why = "jobs do not start: a failing prolog drains nodes";
+                    self.key(Error, key, "an executable file: chmod 755", why);
+                }
+                Some(hook) => {
+                    self.cant_read(&hook);
+                }
             }
-            Some(hook) => {
-                self.cant_read(&hook);
-            }
-        }
-        let why = "otherwise the next job of a node waits for Slurm's next round, up to a second";
-        if self.conf.setting("EpilogSlurmctld").is_some() {
-            let should = "none: take the line out, and write Epilog instead";
-            self.key(Advice, "EpilogSlurmctld", should, why);
-        }
-        if self.conf.setting("Epilog").is_none() {
-            let should = "a program that each node has, such as /bin/true";
-            self.key(Advice, "Epilog", should, why);
         }
         let flags = ["Alloc", "Contain", "X11"];
         if !flags.iter().any(|flag| self.conf.has_word("PrologFlags", flag)) {
@@ -256,11 +251,15 @@ impl Checks<'_> {
     /// All hooks write into one file, which is SlurmUser's.
     fn event_files(&mut self) {
         let conf = self.conf;
-        let hooks: Vec<&Hook> =
-            [Some(&conf.job_submit.hook), Some(&conf.jobcomp.hook), conf.prolog.as_ref()]
-                .into_iter()
-                .flatten()
-                .collect();
+        let hooks: Vec<&Hook> = [
+            Some(&conf.job_submit.hook),
+            Some(&conf.jobcomp.hook),
+            conf.prolog.as_ref(),
+            conf.epilog.as_ref(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         let mut files = hooks
             .iter()
             .filter_map(|hook| hook.value("EVENTS").map(|(file, line)| (*hook, file, line)));
@@ -299,14 +298,6 @@ impl Checks<'_> {
             if !conf.has_word("SchedulerParameters", parameter) {
                 self.key(Error, "SchedulerParameters", parameter, why);
             }
-        }
-        let age_s = conf.value("MinJobAge").and_then(|of| of.parse::<u64>().ok());
-        // With 0, Slurm forgets no job.
-        if age_s.is_some_and(|age_s| (1..JOB_AGE_S).contains(&age_s)) {
-            let why =
-                "a planner that is away for longer does not see how jobs have ended, and jobs \
-                       that follow these are not planned";
-            self.key(Advice, "MinJobAge", format!("{JOB_AGE_S} or more, or 0"), why);
         }
         let most = conf.value("MaxJobCount").and_then(|of| of.parse::<u64>().ok());
         if most.unwrap_or(10_000) < MANY_JOBS {

@@ -44,6 +44,8 @@ pub struct Conf {
     pub jobcomp: Lua,
     /// Hook that PrologSlurmctld names.
     pub prolog: Option<Hook>,
+    /// Hook that EpilogSlurmctld names.
+    pub epilog: Option<Hook>,
     /// The number of SlurmUser, if /etc/passwd or slurm.conf has it.
     pub slurm_uid: Option<u32>,
 }
@@ -163,6 +165,7 @@ pub fn read(path: &Path) -> Result<Conf, Error> {
         job_submit: Lua::look(&directory.join("job_submit.lua")),
         jobcomp: Lua::look(&directory.join("jobcomp.lua")),
         prolog: hook("prologslurmctld"),
+        epilog: hook("epilogslurmctld"),
         slurm_uid: uid(value("slurmuser").unwrap_or("root")),
         settings: lines.settings,
     })
