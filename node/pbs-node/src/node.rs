@@ -110,7 +110,7 @@ pub struct Node<L> {
     pub(crate) processes: Processes,
     /// Command that answers prediction failures, if there is one.
     pub(crate) scheduler: Option<Scheduler>,
-    refusals: Refusals,
+    pub(crate) refusals: Refusals,
     /// Runs whose programs are on their way to a gate, or stand there.
     starting: Vec<Starting>,
     /// Runs that could not be started since that was last asked for, with the reason.
