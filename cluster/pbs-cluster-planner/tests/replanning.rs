@@ -426,7 +426,9 @@ fn nodes_that_are_closed_together_are_planned_round_once() {
     let wide = planner.submit(0, &ask("4:ncpus=4", 10)).unwrap();
     assert_eq!(starts(&planner, &[wide]), [Some(10)]);
     let node = |name: &str| planner.machine().node_by_name(name).unwrap();
-    let closed: Vec<_> = ["n1", "n2", "n3"].map(|name| (node(name), vec![0..100])).into();
+    let closed: Vec<_> = ["n1", "n2", "n3"]
+        .map(|name| (node(name), std::iter::once(0..100).collect::<Vec<_>>()))
+        .into();
     let replanned = planner.set_closed_all(0, closed);
     let mut moved = replanned.moved.clone();
     moved.sort_unstable();
