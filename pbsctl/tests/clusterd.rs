@@ -89,7 +89,7 @@ fn serve(socket: &Path, ledger: PathBuf, held: Limits) -> Notices {
         let signals = Signals::new().unwrap();
         let opened = Manager::open(&ledger, Access::Write, Simulated::default());
         let cluster = opened.unwrap().0;
-        Service::new(cluster, signals, held, notices).unwrap().run(&mut inbox).unwrap();
+        Service::new(cluster, signals, held, notices).run(&mut inbox).unwrap();
     });
     of_lab
 }

@@ -119,17 +119,16 @@ fn serve_with<E: Engine>(
             .map_err(|error| format!("{}: {error}", cli.socket.display()))?,
     };
     let (limits, of_thread) = (cli.limits, notices.downgrade());
-    let mut service = Service::new(cluster, signals, limits, notices)?;
     let (stop, stopped) = stop();
     let listening = thread::Builder::new().name("socket".into());
     let listening = listening.spawn(move || listen(listener, limits, &sender, &of_thread, stopped));
     let listening = listening.map_err(|error| format!("no thread could be started: {error}"))?;
     journal::info("pbs-clusterd: ready");
     notify::tell("READY=1");
-    let served = service.run(&mut inbox);
+    let served = Service::new(cluster, signals, limits, notices).run(&mut inbox);
     notify::tell("STOPPING=1");
     // Calls that nobody takes any more are answered, and those that watch: the service is stopping.
-    drop((service, inbox, stop));
+    drop((inbox, stop));
     if listening.join().is_err() {
         journal::warning("pbs-clusterd: the thread of the socket failed");
     }

@@ -16,7 +16,7 @@ use pbs_manager::ledger::{account_user, DefectRow, NodeState, Row};
 use pbs_manager::{Caller, Engine, Error, Held, Manager, Replanned, Wish};
 use pbs_resources::Rset;
 use pbs_site::{zone_text, User};
-use pbs_socket::Inbox;
+use pbs_socket::{journal, Inbox};
 use pbs_uapi::clock::unix_ns;
 
 use crate::call::{Answer, Call, Method, NodesWanted};
@@ -51,20 +51,21 @@ pub struct Service<E> {
 
 impl<E: Engine> Service<E> {
     /// The service of a cluster. `signals` are those of the thread that runs it.
-    ///
-    /// # Errors
-    ///
-    /// The history of run times can't be read.
     pub fn new(
         mut cluster: Manager<E>,
         signals: Signals,
         limits: Limits,
         notices: Notices,
-    ) -> Result<Self, String> {
+    ) -> Self {
         cluster.defer();
-        cluster.learn().map_err(|error| cluster.in_words(&error))?;
+        if let Err(error) = cluster.learn() {
+            let why = cluster.in_words(&error);
+            journal::warning(&format!(
+                "pbs-clusterd: run times of ended requests are not learned: {why}"
+            ));
+        }
         cluster.look_again();
-        Ok(Self { cluster, signals, limits, notices, answers: Vec::new(), unwritten: None })
+        Self { cluster, signals, limits, notices, answers: Vec::new(), unwritten: None }
     }
 
     /// Serves until somebody wants it to stop.

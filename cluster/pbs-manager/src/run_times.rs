@@ -42,12 +42,14 @@ impl<E: Engine> Manager<E> {
     ///
     /// # Errors
     ///
-    /// The error that the disk reports.
+    /// The error that the disk reports, or that a row is damaged. Requests that end later are learned
+    /// from all the same.
     pub fn learn(&mut self) -> Result<(), Error> {
         let Some(learner) = self.site.optimise.as_ref().and_then(|of| of.run_times) else {
             self.run_times = None;
             return Ok(());
         };
+        self.run_times = Some(Estimator::new(Expect::Learned(learner)));
         // In the order of their ends, as they are learned later.
         let mut ended: BTreeSet<(u64, RequestId)> = BTreeSet::new();
         self.each_row(|row| {
@@ -58,13 +60,11 @@ impl<E: Engine> Manager<E> {
                 }
             }
         })?;
-        let mut estimator = Estimator::new(Expect::Learned(learner));
         for (_, id) in ended {
-            if let Some((kind, run_s)) = self.journal.row(id)?.as_ref().and_then(ran) {
-                estimator.ended(&kind, run_s);
+            if let Some(row) = self.journal.row(id)? {
+                self.learn_from(&row);
             }
         }
-        self.run_times = Some(estimator);
         Ok(())
     }
 
