@@ -504,6 +504,20 @@ fn a_start_that_slurm_gave_a_job_that_had_ended_is_no_wish() {
     }
 }
 
+/// A later start that its user gives a job after it was sent back is a wish.
+#[test]
+fn a_start_that_a_user_gave_a_job_after_its_end_is_a_wish() {
+    let mut lab = Lab::new("wish-after-the-end");
+    let job = lab.slurm.submit(1, 1, 1, 60, 5);
+    lab.seconds(15);
+    assert_eq!(lab.outcome(job), "completed");
+    let again = lab.slurm.requeue(job);
+    let wish_s = lab.now_s + 1000;
+    lab.slurm.alter(again, |job| job.start_s = Some(wish_s));
+    lab.seconds(20);
+    assert!(lab.rows(again).last().unwrap().start_s >= Some(wish_s));
+}
+
 /// A user changes the number of nodes while there is no planner: the next one plans that number.
 #[test]
 fn nodes_changed_without_a_planner_are_planned() {

@@ -334,6 +334,13 @@ pub struct Closing {
     pub times: Vec<Range<u64>>,
 }
 
+impl Closing {
+    /// Whether its nodes are kept at a time.
+    pub(crate) fn keeps_at(&self, at_s: u64) -> bool {
+        self.times.iter().any(|time| time.contains(&at_s))
+    }
+}
+
 /// A row of a job that can't be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unread {
@@ -378,12 +385,6 @@ impl World {
     #[must_use]
     pub fn with_closed(self, closed: Vec<Closing>, remarks: Vec<String>) -> Self {
         Self { closed, remarks, ..self }
-    }
-
-    /// Whether a reservation keeps a node at a time.
-    pub(crate) fn is_closed(&self, node: &str, at_s: u64) -> bool {
-        let at = |closing: &&Closing| closing.times.iter().any(|time| time.contains(&at_s));
-        self.closed.iter().filter(at).any(|closing| closing.nodes.iter().any(|of| of == node))
     }
 
     /// A copy of this world, with rows of jobs that cannot be read.

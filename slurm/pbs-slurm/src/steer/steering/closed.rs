@@ -46,8 +46,8 @@ impl Steer {
         let rows: Vec<ClosedRow> = rows.collect();
         let now_s = self.looked.as_secs();
         let is_open = manager.closed().any(|before| {
-            let now = rows.iter().find(|row| row.name == before.name);
-            let times = now.map_or(&[][..], |now| &now.times);
+            let now = rows.binary_search_by(|row| row.name.cmp(&before.name)).ok();
+            let times = now.and_then(|place| rows.get(place)).map_or(&[][..], |now| &now.times);
             before.times.iter().any(|&(from_s, end_s)| !covers(times, from_s.max(now_s), end_s))
         });
         manager.set_closed(&operator(), rows)?;

@@ -15,6 +15,10 @@ use crate::steer::wish::{held_by_operator, hold_of, wish_of};
 /// Jobs whose hold by a requeue is written down in a turn at most: each takes a command.
 const MARKED_AT_ONCE: usize = 50;
 
+/// Longest time from the moment at which a job is sent back to the start that the batch system then
+/// gives it: two minutes and a second. A later one is a wish of its user.
+const SENT_BACK_S: u64 = 130;
+
 impl Steer {
     /// Writes down the holds of jobs that were sent back and held: no hook sees these. The hold of
     /// the planner would hide them.
@@ -96,7 +100,9 @@ impl Steer {
         for &job in jobs {
             // The time from which on a job may start that was sent back is none of its user's.
             let begin_s = self.begins.get(&job.key).copied();
-            let begin_s = begin_s.or_else(|| self.begin_before(manager, job));
+            let is_given = job.start_s <= Some(job.key.submit_s + SENT_BACK_S);
+            let before = || is_given.then(|| self.begin_before(manager, job)).flatten();
+            let begin_s = begin_s.or_else(before);
             let begin_s = begin_s.unwrap_or(job.start_s);
             let plain = JobSeen { start_s: begin_s, ..job.clone() };
             match wish_of(&plain, &|name| self.request_of(name), now.as_secs()) {

@@ -59,10 +59,8 @@ impl Steer {
 
     /// Notes which nodes known reservations keep, or kept a moment ago.
     fn note_reserved(&mut self, now_s: u64) {
-        for seen in &self.world.nodes {
-            if self.world.is_closed(&seen.name, now_s) {
-                self.reserved.insert(seen.name.clone(), now_s);
-            }
+        for closing in self.world.closed.iter().filter(|of| of.keeps_at(now_s)) {
+            self.reserved.extend(closing.nodes.iter().map(|node| (node.clone(), now_s)));
         }
         self.reserved.retain(|_, at_s| now_s <= at_s.saturating_add(SHOWN_AFTER_S));
     }
