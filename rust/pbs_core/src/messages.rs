@@ -102,9 +102,10 @@ impl<M: Memory> Node<M> {
         let run = self.processes.get(p)?;
         let misses =
             run.reported_wait == Wait::Task as u16 && self.policy.config.has(Threshold::T2Message);
-        let reported = match run.reported_edge == run.edge {
-            true => run.reported_message.into(),
-            false => 0,
+        let reported = if run.reported_edge == run.edge {
+            run.reported_message.into()
+        } else {
+            0
         };
         misses.then_some((arrival_ns, reported))
     }
