@@ -518,6 +518,24 @@ fn a_start_that_a_user_gave_a_job_after_its_end_is_a_wish() {
     assert!(lab.rows(again).last().unwrap().start_s >= Some(wish_s));
 }
 
+/// A number that is used again, as after a crash, is of a new job: the start that its user gave the
+/// one before is none of its own.
+#[test]
+fn a_number_that_is_used_again_has_no_start_of_the_job_before() {
+    let mut lab = Lab::new("number-again");
+    let job = lab.slurm.submit(1, 1, 1, 60, 5);
+    let later_s = lab.now_s + 3000;
+    lab.slurm.alter(job, |job| job.start_s = Some(later_s));
+    lab.seconds(3);
+    assert_eq!(lab.row(job).start_s, Some(later_s));
+    lab.slurm.cancel(job);
+    lab.seconds(3);
+    let again = lab.slurm.requeue(job);
+    lab.slurm.alter(again, |job| job.start_s = None);
+    lab.seconds(20);
+    assert_eq!(lab.outcome(again), "completed");
+}
+
 /// A user changes the number of nodes while there is no planner: the next one plans that number.
 #[test]
 fn nodes_changed_without_a_planner_are_planned() {

@@ -125,7 +125,7 @@ impl Steer {
                 self.forget(job.key);
                 manager.engine_mut().kept.remove(&id);
                 if let Some(row) = &row {
-                    self.has_ended(job.key, row);
+                    self.ended.note(job.key, &row.user);
                     over(manager, id, ended_s, now_s, by_us.as_deref().unwrap_or(outcome));
                 }
                 self.try_declined_again();

@@ -6,6 +6,7 @@ mod act;
 mod closed;
 mod declined;
 mod end;
+mod last_ended;
 mod look;
 mod newcomers;
 mod nodes;
@@ -18,6 +19,7 @@ use pbs_cluster_planner::RequestId;
 use pbs_manager::ledger::{Page, Row, State, CONTROLLER};
 use pbs_manager::{Caller, Error, Happened, Manager};
 
+use self::last_ended::LastEnded;
 use crate::demands::Demands;
 use crate::steer::controller::{Controller, Event, Fault};
 use crate::steer::link::Link;
@@ -202,9 +204,8 @@ pub struct Steer {
     /// Earliest starts that users want, of jobs that were taken out of the plan: the batch system
     /// shows the planned ones.
     begins: HashMap<Key, Option<u64>>,
-    /// Users and earliest starts of the last jobs that have ended. A job that is sent back after that
-    /// has another key, and the batch system gives it a start that is no wish of its user.
-    ended: BTreeMap<Key, (String, Option<u64>)>,
+    /// The last jobs that have ended. One that is sent back after that has another key.
+    ended: LastEnded,
     /// Numbers of starts that failed, of jobs that wait.
     failed_starts: HashMap<Key, u32>,
     /// Declined job that was tried again last; the next turn continues behind it.
@@ -247,7 +248,7 @@ impl Steer {
             keys: HashMap::new(),
             declined: HashMap::new(),
             begins: HashMap::new(),
-            ended: BTreeMap::new(),
+            ended: LastEnded::new(MOST_ENDED),
             failed_starts: HashMap::new(),
             tried_again: None,
             looked: Duration::ZERO,
@@ -298,7 +299,7 @@ impl Steer {
             for row in paged.rows.iter().filter(|row| row.state == State::Ended) {
                 if let Some(key) = key_of(row).filter(|key| !self.jobs.contains_key(key)) {
                     self.begins.insert(key, begin_s(row));
-                    self.has_ended(key, row);
+                    self.ended.note(key, &row.user);
                 }
             }
             match paged.rows.last() {
@@ -459,24 +460,17 @@ impl Steer {
         of.is_some_and(|of| !of.is_again && of.after == job.after && of.asked == Asked::of(job))
     }
 
-    /// Notes the user and the earliest start of a job that has ended.
-    fn has_ended(&mut self, key: Key, row: &Row) {
-        self.ended.insert(key, (row.user.clone(), begin_s(row)));
-        if self.ended.len() > MOST_ENDED {
-            self.ended.pop_first();
-        }
-    }
-
-    /// The earliest start that its user gave a job that was sent back, from the request that it was
-    /// before; `None`: it was none.
-    fn begin_before(&self, manager: &Manager<Link>, job: &JobSeen) -> Option<Option<u64>> {
+    /// Whether a job that is new by its key has begun before, and was sent back since. Its earliest
+    /// start, if it had one, is over then: the batch system gives it another, which is no wish of
+    /// its user.
+    fn was_sent_back(&self, manager: &Manager<Link>, job: &JobSeen) -> bool {
         let all = Key { submit_s: 0, ..job.key }..job.key;
-        let open = self.jobs.range(all.clone()).next_back();
-        let open = open.and_then(|(_, of)| manager.open_row(of.id));
-        let open = open.map(|row| (row.user.clone(), begin_s(&row)));
-        let ended = || self.ended.range(all).next_back().map(|(_, of)| of.clone());
+        let open = self.jobs.range(all).next_back().and_then(|(_, of)| manager.open_row(of.id));
         // Numbers are used again after a crash, for jobs of others.
-        open.or_else(ended).filter(|(user, _)| *user == job.user).map(|(_, begin_s)| begin_s)
+        match open {
+            Some(row) => row.user == job.user,
+            None => self.ended.user_before(job.key) == Some(&job.user),
+        }
     }
 
     /// The request that it was.

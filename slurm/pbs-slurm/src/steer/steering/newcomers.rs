@@ -99,11 +99,12 @@ impl Steer {
         let mut wished = Vec::with_capacity(jobs.len());
         for &job in jobs {
             // The time from which on a job may start that was sent back is none of its user's.
-            let begin_s = self.begins.get(&job.key).copied();
-            let is_given = job.start_s <= Some(job.key.submit_s + SENT_BACK_S);
-            let before = || is_given.then(|| self.begin_before(manager, job)).flatten();
-            let begin_s = begin_s.or_else(before);
-            let begin_s = begin_s.unwrap_or(job.start_s);
+            let is_early = job.start_s <= Some(job.key.submit_s + SENT_BACK_S);
+            let begin_s = match self.begins.get(&job.key) {
+                Some(&begin_s) => begin_s,
+                None if is_early && self.was_sent_back(manager, job) => None,
+                None => job.start_s,
+            };
             let plain = JobSeen { start_s: begin_s, ..job.clone() };
             match wish_of(&plain, &|name| self.request_of(name), now.as_secs()) {
                 Ok(wish) => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Nodes that are out of use, late, or back.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pbs_manager::ledger::{NodeRow, NodeState as Out, Phase};
 use pbs_manager::{Happened, Manager};
@@ -20,12 +20,14 @@ impl Steer {
         let mut told = Vec::new();
         self.note_reserved(now_s);
         let busy = self.busy_nodes(manager);
+        let nodes_out: HashMap<&str, &NodeRow> =
+            manager.nodes_out().map(|row| (row.name.as_str(), row)).collect();
         for seen in &self.world.nodes {
             let node = seen.name.clone();
-            let out = manager.nodes_out().find(|row| row.name == node);
+            let out = nodes_out.get(node.as_str());
             let state = out.map(|row| row.state);
             let is_told = out.is_some_and(|row| row.why.starts_with(TOLD));
-            let is_late = out.is_some_and(NodeRow::is_late);
+            let is_late = out.is_some_and(|row| row.is_late());
             let is_busy = busy.contains(&node);
             let why = format!("{TOLD}{}", seen.why);
             let seen_state = match seen.state {
