@@ -42,7 +42,6 @@ impl Division {
     }
 }
 
-#[cfg(any(test, feature = "std"))]
 impl super::words::Saved for Division {
     fn save(&self, to: &mut impl FnMut(u64)) {
         match *self {
@@ -63,16 +62,21 @@ impl super::words::Saved for Division {
             Division::Nobody => to(4),
         }
     }
+}
 
-    fn load(from: &mut super::words::Words<'_>) -> Result<Division, super::words::SnapshotError> {
-        use super::words::Saved;
+#[cfg(any(test, feature = "std"))]
+impl super::restore::Restored for Division {
+    fn load(
+        from: &mut super::restore::Words<'_>,
+    ) -> Result<Division, super::restore::SnapshotError> {
+        use super::restore::Restored;
         match u64::load(from)? {
             0 => Ok(Division::Turns),
             1 => Ok(Division::Pieces {
-                until_plan_ns: Saved::load(from)?,
-                last_ns: Saved::load(from)?,
+                until_plan_ns: Restored::load(from)?,
+                last_ns: Restored::load(from)?,
             }),
-            2 => Saved::load(from).map(Division::Whole),
+            2 => Restored::load(from).map(Division::Whole),
             3 => Ok(Division::Admitted),
             4 => Ok(Division::Nobody),
             _ => Err(from.refusal()),

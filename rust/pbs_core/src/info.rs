@@ -88,6 +88,11 @@ impl<M: Memory> Node<M> {
         self.status.id()
     }
 
+    /// Time at which the plan came into force.
+    pub fn installed_ns(&self) -> u64 {
+        self.status.installed_ns()
+    }
+
     /// Number of the present slot; [`Node::slots`] after the last.
     ///
     /// The present slot is the first one that is not over, where slots float.

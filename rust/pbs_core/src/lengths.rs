@@ -61,7 +61,6 @@ impl LengthChanges {
     }
 }
 
-#[cfg(any(test, feature = "std"))]
 impl super::words::Saved for Lengths {
     fn save(&self, to: &mut impl FnMut(u64)) {
         to(match self {
@@ -71,9 +70,14 @@ impl super::words::Saved for Lengths {
             Lengths::Changed { failed: true } => 3,
         });
     }
+}
 
-    fn load(from: &mut super::words::Words<'_>) -> Result<Lengths, super::words::SnapshotError> {
-        match <u64 as super::words::Saved>::load(from)? {
+#[cfg(any(test, feature = "std"))]
+impl super::restore::Restored for Lengths {
+    fn load(
+        from: &mut super::restore::Words<'_>,
+    ) -> Result<Lengths, super::restore::SnapshotError> {
+        match <u64 as super::restore::Restored>::load(from)? {
             0 => Ok(Lengths::New),
             1 => Ok(Lengths::Kept),
             2 => Ok(Lengths::Changed { failed: false }),

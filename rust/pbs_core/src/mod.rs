@@ -66,11 +66,12 @@ mod record;
 mod refusal;
 mod report;
 mod responses;
+#[cfg(any(test, feature = "std"))]
+mod restore;
 mod run;
 mod signals;
 mod slot;
 mod slots;
-#[cfg(any(test, feature = "std"))]
 mod snapshot;
 mod sort;
 mod standing;
@@ -81,7 +82,6 @@ mod turns;
 mod wait_lists;
 mod windows;
 pub mod wire;
-#[cfg(any(test, feature = "std"))]
 mod words;
 
 pub use circle::Circle;
@@ -99,10 +99,10 @@ pub use policy::Policy;
 pub use predict::{Origin, Predictor};
 pub use rate::Rate;
 pub use refusal::{Errno, Fault, Part, Refusal};
+#[cfg(any(test, feature = "std"))]
+pub use restore::SnapshotError;
 pub use run::Presence;
 pub use signals::NodeThresholds;
 pub use sort::sort;
 pub use take_over::TakeOver;
 pub use thresholds::Progress;
-#[cfg(any(test, feature = "std"))]
-pub use words::SnapshotError;

@@ -8,10 +8,11 @@ use super::idle_time::IdleTime;
 use super::memory::{Memory, NoMemory};
 use super::plan::Plan;
 use super::rate::Rate;
+#[cfg(any(test, feature = "std"))]
+use super::restore::{Restored, SnapshotError, Words};
 use super::run::{Presence, Run};
 use super::sums::{Share, Sums};
-#[cfg(any(test, feature = "std"))]
-use super::words::{Saved, SnapshotError, Words};
+use super::words::Saved;
 
 /// The processes of a node, by their index in the plan.
 pub(super) struct Processes<M: Memory> {
@@ -296,17 +297,19 @@ fn recount(count: u32, before: bool, after: bool) -> u32 {
         .saturating_sub(before.into())
 }
 
-#[cfg(any(test, feature = "std"))]
 impl<M: Memory> Processes<M> {
     /// Saves what is neither about one process nor a sum.
     pub(super) fn save_derived(&self, to: &mut impl FnMut(u64)) {
         self.sums.progress().save(to);
         self.idle.save(to);
     }
+}
 
+#[cfg(any(test, feature = "std"))]
+impl<M: Memory> Processes<M> {
     pub(super) fn load_derived(&mut self, from: &mut Words<'_>) -> Result<(), SnapshotError> {
-        self.sums = Sums::ZERO.at_progress(Saved::load(from)?);
-        self.idle = Saved::load(from)?;
+        self.sums = Sums::ZERO.at_progress(Restored::load(from)?);
+        self.idle = Restored::load(from)?;
         Ok(())
     }
 

@@ -136,13 +136,15 @@ impl<M: Memory> Queue<M> {
     }
 }
 
-#[cfg(any(test, feature = "std"))]
 impl<M: Memory> Queue<M> {
     /// Number of candidates that entered so far.
     pub(super) fn tickets(&self) -> u64 {
         self.tickets
     }
+}
 
+#[cfg(any(test, feature = "std"))]
+impl<M: Memory> Queue<M> {
     pub(super) fn set_tickets(&mut self, tickets: u64) {
         self.tickets = tickets;
     }

@@ -5,19 +5,21 @@
 /// Saves a structure field by field.  The brackets have the path to this folder.
 macro_rules! saved {
     ([$($up:tt)+] $type:ident { $($field:ident),* $(,)? }) => {
-        #[cfg(any(test, feature = "std"))]
         impl $($up)+::words::Saved for $type {
             fn save(&self, to: &mut impl FnMut(u64)) {
                 // A field that is not in the list does not compile.
                 let $type { $($field),* } = self;
                 $($field.save(to);)*
             }
+        }
 
+        #[cfg(any(test, feature = "std"))]
+        impl $($up)+::restore::Restored for $type {
             fn load(
-                from: &mut $($up)+::words::Words<'_>,
-            ) -> Result<$type, $($up)+::words::SnapshotError> {
-                use $($up)+::words::Saved;
-                Ok($type { $($field: Saved::load(from)?),* })
+                from: &mut $($up)+::restore::Words<'_>,
+            ) -> Result<$type, $($up)+::restore::SnapshotError> {
+                use $($up)+::restore::Restored;
+                Ok($type { $($field: Restored::load(from)?),* })
             }
         }
     };
@@ -26,7 +28,6 @@ macro_rules! saved {
 /// Saves a choice without fields by its place in the list.
 macro_rules! saved_choice {
     ([$($up:tt)+] $type:ident { $($choice:ident),* $(,)? }) => {
-        #[cfg(any(test, feature = "std"))]
         impl $($up)+::words::Saved for $type {
             fn save(&self, to: &mut impl FnMut(u64)) {
                 // A choice that is not in the list does not compile.
@@ -37,12 +38,15 @@ macro_rules! saved_choice {
                 let place = all.iter().position(|choice| choice == self);
                 to(place.unwrap_or(all.len()) as u64);
             }
+        }
 
+        #[cfg(any(test, feature = "std"))]
+        impl $($up)+::restore::Restored for $type {
             fn load(
-                from: &mut $($up)+::words::Words<'_>,
-            ) -> Result<$type, $($up)+::words::SnapshotError> {
+                from: &mut $($up)+::restore::Words<'_>,
+            ) -> Result<$type, $($up)+::restore::SnapshotError> {
                 let all = [$($type::$choice),*];
-                let place = <u32 as $($up)+::words::Saved>::load(from)?;
+                let place = <u32 as $($up)+::restore::Restored>::load(from)?;
                 all.get(place as usize).copied().ok_or(from.refusal())
             }
         }

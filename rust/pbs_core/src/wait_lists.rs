@@ -6,7 +6,8 @@ use super::event::Ended;
 use super::memory::{Memory, NoMemory};
 use super::plan::Plan;
 #[cfg(any(test, feature = "std"))]
-use super::words::{Saved, SnapshotError, Words};
+use super::restore::{Restored, SnapshotError, Words};
+use super::words::Saved;
 
 /// No process and no predecessor.
 pub(super) const NOBODY: u32 = u32::MAX;
@@ -190,7 +191,6 @@ saved!([super] Awaited {
     next_elsewhere,
 });
 
-#[cfg(any(test, feature = "std"))]
 impl<M: Memory> WaitLists<M> {
     /// Saves the lists as a whole.
     pub(super) fn save_whole(&self, to: &mut impl FnMut(u64)) {
@@ -201,23 +201,26 @@ impl<M: Memory> WaitLists<M> {
         self.forlorn.save(to);
     }
 
-    pub(super) fn load_whole(&mut self, from: &mut Words<'_>) -> Result<(), SnapshotError> {
-        self.due = Saved::load(from)?;
-        self.elsewhere = Saved::load(from)?;
-        self.unseen = Saved::load(from)?;
-        self.pending = Saved::load(from)?;
-        self.forlorn = Saved::load(from)?;
-        Ok(())
-    }
-
     /// Saves the awaited predecessors.
     pub(super) fn save_awaited(&self, to: &mut impl FnMut(u64)) {
         self.awaited.iter().for_each(|awaited| awaited.save(to));
     }
+}
+
+#[cfg(any(test, feature = "std"))]
+impl<M: Memory> WaitLists<M> {
+    pub(super) fn load_whole(&mut self, from: &mut Words<'_>) -> Result<(), SnapshotError> {
+        self.due = Restored::load(from)?;
+        self.elsewhere = Restored::load(from)?;
+        self.unseen = Restored::load(from)?;
+        self.pending = Restored::load(from)?;
+        self.forlorn = Restored::load(from)?;
+        Ok(())
+    }
 
     pub(super) fn load_awaited(&mut self, from: &mut Words<'_>) -> Result<(), SnapshotError> {
         for awaited in self.awaited.iter_mut() {
-            *awaited = Saved::load(from)?;
+            *awaited = Restored::load(from)?;
         }
         Ok(())
     }

@@ -50,6 +50,7 @@ proptest! {
     ) {
         let mut recorded = run(&first, before);
         let words = saved(&recorded.node);
+        prop_assert!(words.len() <= recorded.node.most_words());
         let config = *recorded.node.config();
         let restored = Node::restore(plan_of(&recorded), config, &words);
         let restored = restored.map_err(|error| TestCaseError::fail(error.to_string()))?;
@@ -172,7 +173,7 @@ fn refusals_say_what_is_wrong() {
     };
     assert_eq!(
         with(0, 9),
-        "the snapshot has version 9, not 3; replay it with the pbsctl that recorded it"
+        "the snapshot has version 9, not 4; replay it with the pbsctl that recorded it"
     );
     let other = refusal(text::plan(&[(1, 10)]), CONFIG, &words);
     assert_eq!(

@@ -4,9 +4,10 @@
 
 use super::super::heap::{Heap, Members, NOT_QUEUED};
 use super::super::memory::{Memory, NoMemory};
-use super::super::run::Run;
 #[cfg(any(test, feature = "std"))]
-use super::super::words::{Saved, SnapshotError, Words};
+use super::super::restore::{Restored, SnapshotError, Words};
+use super::super::run::Run;
+use super::super::words::Saved;
 use super::place::{List, Place};
 
 /// The places of the processes of a node whose slots float, and the lists in which the
@@ -177,7 +178,6 @@ impl<M: Memory> Floating<M> {
     }
 }
 
-#[cfg(any(test, feature = "std"))]
 impl<M: Memory> Floating<M> {
     /// Saves what is not about one process.
     pub(in super::super) fn save_whole(&self, to: &mut impl FnMut(u64)) {
@@ -186,15 +186,18 @@ impl<M: Memory> Floating<M> {
         self.waits_until_ns.save(to);
         self.waits_for.save(to);
     }
+}
 
+#[cfg(any(test, feature = "std"))]
+impl<M: Memory> Floating<M> {
     pub(in super::super) fn load_whole(
         &mut self,
         from: &mut Words<'_>,
     ) -> Result<(), SnapshotError> {
-        self.front = Saved::load(from)?;
-        self.moved = Saved::load(from)?;
-        self.waits_until_ns = Saved::load(from)?;
-        self.waits_for = Saved::load(from)?;
+        self.front = Restored::load(from)?;
+        self.moved = Restored::load(from)?;
+        self.waits_until_ns = Restored::load(from)?;
+        self.waits_for = Restored::load(from)?;
         Ok(())
     }
 
