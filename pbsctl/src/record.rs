@@ -27,8 +27,9 @@ Examples:
 Records all inputs of the policy of each CPU and its results, as the kernel sees them. A replay
 passes the inputs to the same code again.
 
-A replay starts with a plan that comes into force on a CPU without one. Therefore start recording
-before you load the plan. Recording makes a switch a few percent longer. It needs root.";
+The recording may begin in the middle of a plan: a snapshot of each CPU takes the place of what
+came before. Start it before you load the plan if you want to replay with --config or --policy.
+Recording makes a switch a few percent longer. It needs root.";
 
 #[derive(Args, Debug)]
 #[command(after_help = RECORD_HELP)]
@@ -60,6 +61,8 @@ struct Recorded<'a> {
     inputs: u64,
     lost: u64,
     plans: u64,
+    snapshots: u64,
+    without_snapshot: Vec<u32>,
     command_status: Option<i32>,
 }
 
@@ -96,6 +99,8 @@ pub(crate) fn record(out: Output, options: &RecordOptions) -> Result<ExitCode, F
         inputs: recorder.taken(),
         lost: recorder.lost(),
         plans: recorder.plans(),
+        snapshots: recorder.snapshots(),
+        without_snapshot: recorder.without_snapshot().iter().copied().collect(),
         command_status: status.and_then(|status| status.code()),
     };
     recorder.end().map_err(failed)?;
@@ -130,8 +135,14 @@ fn text(recorded: &Recorded<'_>) -> String {
     if recorded.lost > 0 {
         text += &format!(
             "{} missed, since the recorder got no CPU for too long: a replay continues with the \
-             next plan of a CPU without one\n",
+             next snapshot, or the next plan of a CPU without one\n",
             counted(recorded.lost, "input was", "inputs were"),
+        );
+    }
+    for cpu in &recorded.without_snapshot {
+        text += &format!(
+            "CPU {cpu}: its plan was not recorded from the middle on, as it is too large for a \
+             snapshot or the kernel is too old; start recording before you load the plan\n"
         );
     }
     text

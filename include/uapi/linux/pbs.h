@@ -808,7 +808,30 @@ struct pbs_kept_plan {
 	__u64 bytes;			/* in: size of the buffer; out: of both */
 };
 
+/*
+ * The node of a CPU as it was between two inputs, for who begins to record in the middle of
+ * a plan.  ENOENT: the CPU has no plan.  E2BIG: its plan has too many processes and awaited
+ * tasks for PBS_MAX_SNAPSHOT_WORDS.
+ */
+#define PBS_MAX_SNAPSHOT_WORDS	(1u << 17)
+
+struct pbs_snapshot {
+	__u32 cpu;			/* in */
+	__u32 reserved;
+	__u64 next_input;		/* out: the number of the first input after it */
+	__u64 time_ns;			/* out: CLOCK_MONOTONIC */
+	__u64 installed_ns;		/* out: when the plan came into force */
+	__u64 plan_bytes;		/* out: size of the plan */
+	/*
+	 * in: user address; gets the plan as PBS_IOC_GET_PLAN gives it, and then the words of
+	 * the node, 64 bits each, whose meaning is that of the version in the first word
+	 */
+	__u64 buffer;
+	__u64 bytes;			/* in: size of the buffer; out: of both */
+};
+
 #define PBS_IOC_INPUTS_INFO	_IOR(PBS_IOC_MAGIC, 16, struct pbs_inputs_info)
 #define PBS_IOC_KEPT_PLAN	_IOWR(PBS_IOC_MAGIC, 17, struct pbs_kept_plan)
+#define PBS_IOC_SNAPSHOT	_IOWR(PBS_IOC_MAGIC, 18, struct pbs_snapshot)
 
 #endif /* _UAPI_LINUX_PBS_H */

@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use pbs_core::InputKind;
-use pbs_uapi::{Inputs, Ring, RingRead};
+use pbs_core::wire::{self, Message};
+use pbs_core::{InputKind, Rate, StdMemory};
+use pbs_sim::Snapshot;
+use pbs_uapi::{Inputs, Ring, RingRead, SnapshotOf, TakenSnapshot};
 
 use crate::Writer;
 
@@ -19,6 +21,9 @@ pub struct Recorder<W: Write> {
     writer: Writer<W>,
     taken: u64,
     lost: u64,
+    snapshots: u64,
+    /// CPUs of which no snapshot can be taken.
+    without_snapshot: BTreeSet<u32>,
 }
 
 /// Position of the recorder in the ring of a CPU.
@@ -26,10 +31,14 @@ pub struct Recorder<W: Write> {
 struct Reader {
     ring: Ring<pbs_uapi::Input>,
     next: u64,
+    /// Whether inputs are missing before the next one, so that a replay can't continue there.
+    is_cut: bool,
 }
 
 impl<W: Write> Recorder<W> {
     /// Records from `inputs`, an open device, to a file.
+    ///
+    /// CPUs that have a plan begin with a snapshot.
     pub fn new(inputs: Inputs, to: W) -> io::Result<Self> {
         let mut recorder = Self {
             inputs,
@@ -38,68 +47,140 @@ impl<W: Write> Recorder<W> {
             writer: Writer::new(to)?,
             taken: 0,
             lost: 0,
+            snapshots: 0,
+            without_snapshot: BTreeSet::new(),
         };
         recorder.map_rings()?;
-        for reader in &mut recorder.rings {
+        for at in 0..recorder.rings.len() {
+            let reader = &mut recorder.rings[at];
             // What was before was for others who recorded.
             reader.next = reader.ring.bounds().1;
+            if let Some(snapshot) = recorder.snapshot(at)? {
+                recorder.rings[at].next = snapshot.next_input;
+                recorder.begin(at, &snapshot)?;
+            }
         }
         Ok(recorder)
     }
 
     /// Takes all that has been noted since the last call. Call it often: a ring holds
     /// what a busy CPU is told in some 20 ms.
+    ///
+    /// After lost inputs a replay continues with a snapshot.
     pub fn take(&mut self) -> io::Result<()> {
-        self.map_rings()?;
-        let mut inputs = Vec::new();
-        for reader in &mut self.rings {
-            let cpu = reader.ring.cpu();
-            let head = reader.ring.bounds().1;
-            let mut first = reader.next;
-            inputs.clear();
-            while reader.next < head {
-                match reader.ring.look(reader.next) {
-                    RingRead::Record(input) => {
-                        inputs.push(in_core(&input));
-                        reader.next += 1;
-                    }
-                    RingRead::NotYet => break,
-                    RingRead::Lost => {
-                        self.writer.inputs(cpu, first, &inputs)?;
-                        self.taken += inputs.len() as u64;
-                        inputs.clear();
-                        // It is being overwritten: some room, so as not to lose all anew.
-                        let (tail, head) = reader.ring.bounds();
-                        let room = (head - tail) / 8;
-                        let oldest = (tail + room).max(reader.next + 1).min(head);
-                        self.writer.lost(cpu, reader.next, oldest - reader.next)?;
-                        self.lost += oldest - reader.next;
-                        reader.next = oldest;
-                        first = oldest;
-                    }
-                }
-                let begin = inputs.last().filter(|input: &&pbs_core::Input| {
-                    input.input_kind() == Some(InputKind::Begin)
-                });
-                let Some(number) = begin.map(|input| input.value) else {
-                    continue;
-                };
-                if self.plans.insert((number, cpu)) {
-                    match self.inputs.kept_plan(number, cpu)? {
-                        Some(kept) => {
-                            let rate = kept.rate_insns_per_ms;
-                            self.writer.kept(number, cpu, rate, &[&kept.bytes])?;
-                        }
-                        None => self.writer.no_plan(number, cpu)?,
-                    }
-                }
+        self.take_inputs()?;
+        for at in 0..self.rings.len() {
+            if !self.rings[at].is_cut {
+                continue;
             }
-            self.taken += inputs.len() as u64;
-            if !inputs.is_empty() {
-                self.writer.inputs(cpu, first, &inputs)?;
+            self.rings[at].is_cut = false;
+            let Some(snapshot) = self.snapshot(at)? else { continue };
+            self.read(at, snapshot.next_input)?;
+            // More may be lost by now, and another plan may have begun: it needs no snapshot.
+            if self.rings[at].next == snapshot.next_input {
+                self.begin(at, &snapshot)?;
+                self.rings[at].is_cut = false;
             }
         }
         Ok(())
+    }
+
+    fn take_inputs(&mut self) -> io::Result<()> {
+        self.map_rings()?;
+        for at in 0..self.rings.len() {
+            let head = self.rings[at].ring.bounds().1;
+            self.read(at, head)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the inputs of a ring before the one of number `end`.
+    fn read(&mut self, at: usize, end: u64) -> io::Result<()> {
+        let reader = &mut self.rings[at];
+        let cpu = reader.ring.cpu();
+        let mut first = reader.next;
+        let mut inputs = Vec::new();
+        while reader.next < end {
+            match reader.ring.look(reader.next) {
+                RingRead::Record(input) => {
+                    inputs.push(in_core(&input));
+                    reader.next += 1;
+                }
+                RingRead::NotYet => break,
+                RingRead::Lost => {
+                    self.writer.inputs(cpu, first, &inputs)?;
+                    self.taken += inputs.len() as u64;
+                    inputs.clear();
+                    // It is being overwritten: some room, so as not to lose all anew.
+                    let (tail, head) = reader.ring.bounds();
+                    let room = (head - tail) / 8;
+                    let oldest = (tail + room).max(reader.next + 1).min(head);
+                    self.writer.lost(cpu, reader.next, oldest - reader.next)?;
+                    self.lost += oldest - reader.next;
+                    reader.next = oldest;
+                    reader.is_cut = true;
+                    first = oldest;
+                }
+            }
+            let begin = inputs
+                .last()
+                .filter(|input: &&pbs_core::Input| input.input_kind() == Some(InputKind::Begin));
+            let Some((number, follows)) = begin.map(|input| (input.value, input.reason != 0))
+            else {
+                continue;
+            };
+            reader.is_cut &= follows;
+            if self.plans.insert((number, cpu)) {
+                match self.inputs.kept_plan(number, cpu)? {
+                    Some(kept) => {
+                        let rate = kept.rate_insns_per_ms;
+                        self.writer.kept(number, cpu, rate, &[&kept.bytes])?;
+                    }
+                    None => self.writer.no_plan(number, cpu)?,
+                }
+            }
+        }
+        self.taken += inputs.len() as u64;
+        if !inputs.is_empty() {
+            self.writer.inputs(cpu, first, &inputs)?;
+        }
+        Ok(())
+    }
+
+    /// A snapshot of the CPU of a ring, if it has a plan and a snapshot can be taken.
+    fn snapshot(&mut self, at: usize) -> io::Result<Option<TakenSnapshot>> {
+        let cpu = self.rings[at].ring.cpu();
+        match self.inputs.snapshot(cpu)? {
+            SnapshotOf::Taken(snapshot) => Ok(Some(snapshot)),
+            SnapshotOf::NoPlan => Ok(None),
+            SnapshotOf::TooLarge | SnapshotOf::Unknown => {
+                self.without_snapshot.insert(cpu);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes a snapshot before the next input.
+    fn begin(&mut self, at: usize, taken: &TakenSnapshot) -> io::Result<()> {
+        let cpu = self.rings[at].ring.cpu();
+        let message = Message::parse::<StdMemory>(&taken.plan);
+        // The words have the rate.
+        let config = message.ok().and_then(|message| message.config(Rate::new(0)));
+        let config = config.ok_or_else(|| {
+            io::Error::other(format!("the kernel returned no plan for the snapshot of CPU {cpu}"))
+        })?;
+        // The kernel counts its plans upwards, from 1 on.
+        let plan = u64::MAX - self.snapshots;
+        self.snapshots += 1;
+        self.writer.kept(plan, cpu, 0, &[&wire::encode::config(&config), &taken.plan])?;
+        let snapshot = Snapshot {
+            plan,
+            time_ns: taken.time_ns,
+            begun_ns: taken.installed_ns,
+            config,
+            words: taken.words.clone(),
+        };
+        self.writer.snapshot(cpu, taken.next_input, &snapshot)
     }
 
     /// Inputs that were taken.
@@ -112,6 +193,16 @@ impl<W: Write> Recorder<W> {
         self.lost
     }
 
+    /// Snapshots with which a replay can begin.
+    pub fn snapshots(&self) -> u64 {
+        self.snapshots
+    }
+
+    /// CPUs of which no snapshot could be taken: their plan is too large, or the kernel takes none.
+    pub fn without_snapshot(&self) -> &BTreeSet<u32> {
+        &self.without_snapshot
+    }
+
     /// Plans that came into force.
     pub fn plans(&self) -> u64 {
         self.plans.len() as u64
@@ -119,7 +210,7 @@ impl<W: Write> Recorder<W> {
 
     /// Takes what is left, and ends the file.
     pub fn end(mut self) -> io::Result<W> {
-        self.take()?;
+        self.take_inputs()?;
         self.writer.end()
     }
 
@@ -130,7 +221,7 @@ impl<W: Write> Recorder<W> {
                 continue;
             }
             if let Some(ring) = self.inputs.ring(cpu)? {
-                self.rings.push(Reader { ring, next: 0 });
+                self.rings.push(Reader { ring, next: 0, is_cut: false });
             }
         }
         Ok(())

@@ -105,6 +105,7 @@ impl Recording {
                 }
                 Stretch::Snapshot(snapshot) => {
                     replay.forget();
+                    expected = None;
                     time_ns = snapshot.time_ns;
                     match self.restore(cpu, snapshot) {
                         Ok(node) => replay.resume(node),
@@ -179,7 +180,10 @@ impl Recording {
         let number = snapshot.plan;
         let kept = self.plans.get(&(number, cpu));
         let kept = kept.ok_or_else(|| format!("the recording does not have plan {number}"))?;
-        let plan = plan(kept, cpu).map(|(_, plan)| plan);
+        // The words have what joins it with the plans of other CPUs.
+        let message = Message::parse::<StdMemory>(&kept.message).ok();
+        let section = message.and_then(|message| message.sections().find(|s| s.cpu() == cpu));
+        let plan = section.and_then(|section| pbs_core::Plan::build(&section).ok());
         let plan = plan.ok_or_else(|| format!("plan {number} is no plan for CPU {cpu}"))?;
         let restored = Node::restore(plan, snapshot.config, &snapshot.words);
         restored.map_err(|error| error.to_string())

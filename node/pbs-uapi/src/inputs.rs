@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use crate::ioctl::ioctl;
-use crate::record::{Input, InputsInfo, KeptPlan};
+use crate::record::{Input, InputsInfo, KeptPlan, Snapshot};
 use crate::{ioc, Ring};
 
 /// Path of the device.
@@ -21,6 +21,34 @@ pub struct StoredPlan {
     /// The configuration that is in force there, a `struct pbs_config`, and then what
     /// was written.
     pub bytes: Vec<u8>,
+}
+
+/// The policy of a CPU between two inputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenSnapshot {
+    /// Number of the first input after it.
+    pub next_input: u64,
+    /// Time of the snapshot.
+    pub time_ns: u64,
+    /// Time at which the plan came into force.
+    pub installed_ns: u64,
+    /// The plan in the wire format, as a plan of one CPU with its configuration.
+    pub plan: Vec<u8>,
+    /// The words of the node, whose meaning is that of the version in the first one.
+    pub words: Vec<u64>,
+}
+
+/// Result of the request for a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SnapshotOf {
+    /// The snapshot.
+    Taken(TakenSnapshot),
+    /// The CPU has no plan.
+    NoPlan,
+    /// The plan has too many processes and awaited tasks.
+    TooLarge,
+    /// The kernel takes no snapshots: it is older than this program.
+    Unknown,
 }
 
 /// An open `/dev/pbs_inputs`: as long as there is one, what the policy of each CPU is
@@ -98,6 +126,44 @@ impl Inputs {
                     Some(libc::ENOSPC) if bytes > buffer.len() => buffer.resize(bytes, 0),
                     _ => return Err(error),
                 },
+            }
+        }
+    }
+
+    /// Takes a snapshot of the policy of a CPU, for a replay that begins there.
+    pub fn snapshot(&self, cpu: u32) -> io::Result<SnapshotOf> {
+        let mut buffer = vec![0_u8; 1 << 16];
+        loop {
+            let mut of = Snapshot {
+                cpu,
+                buffer: buffer.as_mut_ptr() as u64,
+                bytes: buffer.len() as u64,
+                ..Snapshot::default()
+            };
+            let result = ioctl(&self.file, ioc::SNAPSHOT, &mut of);
+            let bytes = usize::try_from(of.bytes).unwrap_or(usize::MAX);
+            let Err(error) = result else {
+                let plan_bytes = usize::try_from(of.plan_bytes).unwrap_or(usize::MAX);
+                let words = buffer.get(plan_bytes..bytes).unwrap_or_default().chunks_exact(8);
+                let words =
+                    words.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+                let words = words.collect();
+                buffer.truncate(plan_bytes);
+                return Ok(SnapshotOf::Taken(TakenSnapshot {
+                    next_input: of.next_input,
+                    time_ns: of.time_ns,
+                    installed_ns: of.installed_ns,
+                    plan: buffer,
+                    words,
+                }));
+            };
+            match error.raw_os_error() {
+                // The plan may be another one the next time.
+                Some(libc::ENOSPC) if bytes > buffer.len() => buffer.resize(bytes, 0),
+                Some(libc::ENOENT | libc::ENODEV) => return Ok(SnapshotOf::NoPlan),
+                Some(libc::E2BIG) => return Ok(SnapshotOf::TooLarge),
+                Some(libc::ENOTTY) => return Ok(SnapshotOf::Unknown),
+                _ => return Err(error),
             }
         }
     }

@@ -15,7 +15,7 @@ mod ring;
 pub mod task;
 
 pub use device::{Device, Refused, DEVICE_PATH};
-pub use inputs::{Inputs, StoredPlan, INPUTS_PATH};
+pub use inputs::{Inputs, SnapshotOf, StoredPlan, TakenSnapshot, INPUTS_PATH};
 pub use kind::{Cause, Drop, Eject, EventKind, Grant, ProcessState, Tier, TierCause, Wait};
 pub use record::{Config, Event, Info, Input, Process};
 pub use ring::{InRing, Ring, RingRead, Rings};
@@ -30,6 +30,8 @@ pub const INPUTS_VERSION: u16 = 1;
 pub const INPUTS_MAGIC: u32 = 0x504e_4942;
 /// Maximum number of plans that are stored for a recorder.
 pub const MAX_KEPT_PLANS: u32 = 256;
+/// Maximum number of words of a snapshot of a node.
+pub const MAX_SNAPSHOT_WORDS: u32 = 1 << 17;
 /// First word of a plan.
 pub const PLAN_MAGIC: u32 = 0x4e4c_5042;
 /// First word of a ring of events.
@@ -89,4 +91,5 @@ pub mod ioc {
     /// `PBS_IOC_INPUTS_INFO`, of `/dev/pbs_inputs`
     pub const INPUTS_INFO: u32 = number(READ, 16, size_of::<record::InputsInfo>());
     pub const KEPT_PLAN: u32 = number(READ | WRITE, 17, size_of::<record::KeptPlan>());
+    pub const SNAPSHOT: u32 = number(READ | WRITE, 18, size_of::<record::Snapshot>());
 }

@@ -270,6 +270,18 @@ records! {
         buffer: u64,
         bytes: u64,
     }
+
+    /// `struct pbs_snapshot`
+    Snapshot {
+        cpu: u32,
+        reserved: u32,
+        next_input: u64,
+        time_ns: u64,
+        installed_ns: u64,
+        plan_bytes: u64,
+        buffer: u64,
+        bytes: u64,
+    }
 }
 
 /// `struct pbs_error`: why the last call was refused.

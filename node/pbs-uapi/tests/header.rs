@@ -87,6 +87,9 @@ fn expected() -> Expected {
         "pbs_input" Input { time_ns value more process kind reason }
         "pbs_inputs_info" InputsInfo { version nr_cpu_ids ring_bytes next_plan reserved }
         "pbs_kept_plan" KeptPlan { number cpu reserved rate_insns_per_ms buffer bytes }
+        "pbs_snapshot" Snapshot {
+            cpu reserved next_input time_ns installed_ns plan_bytes buffer bytes
+        }
     }
     for (name, value) in [
         ("PBS_VERSION", u64::from(pbs_uapi::VERSION)),
@@ -122,6 +125,8 @@ fn expected() -> Expected {
         ("PBS_IN_EVENT", pbs_core::Input::EVENT.into()),
         ("PBS_IOC_INPUTS_INFO", ioc::INPUTS_INFO.into()),
         ("PBS_IOC_KEPT_PLAN", ioc::KEPT_PLAN.into()),
+        ("PBS_IOC_SNAPSHOT", ioc::SNAPSHOT.into()),
+        ("PBS_MAX_SNAPSHOT_WORDS", pbs_uapi::MAX_SNAPSHOT_WORDS.into()),
     ] {
         expected.insert(name.into(), value);
     }

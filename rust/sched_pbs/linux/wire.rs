@@ -36,6 +36,8 @@ unsafe impl Record for bindings::pbs_process {}
 unsafe impl Record for bindings::pbs_inputs_info {}
 // SAFETY: As above.
 unsafe impl Record for bindings::pbs_kept_plan {}
+// SAFETY: As above.
+unsafe impl Record for bindings::pbs_snapshot {}
 // SAFETY: The type has the fields of `pbs_input`, in the same places: see rings/inputs.rs.
 unsafe impl Record for crate::pbs_core::Input {}
 // SAFETY: An integer.

@@ -10,5 +10,6 @@ pub(crate) mod hotplug;
 pub(crate) mod kept;
 pub(crate) mod read_back;
 pub(crate) mod recorder;
+pub(crate) mod snapshot;
 pub(crate) mod usage;
 pub(crate) mod works;

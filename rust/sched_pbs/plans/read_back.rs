@@ -2,7 +2,7 @@
 
 //! Reading back of the plan of a CPU.
 
-use super::control;
+use super::control::{self, Control};
 use crate::{
     linux::storage::CHARGED,
     pbs_core::{wire, Plan},
@@ -17,8 +17,13 @@ const RECORDS_A_LOCK: usize = 128;
 /// The plan of a CPU, as a plan of one CPU with its configuration, and the generation of that.
 pub(crate) fn read_back(number: u32) -> Result<(KVVec<u8>, u32)> {
     // With this lock nobody replaces the plan between two locks of the run queue.
-    let _control = control::get()?.lock_killable()?;
-    let cpu = cpus::get(number).ok_or(ENODEV)?;
+    let control = control::get()?.lock_killable()?;
+    read_plan(&control, cpus::get(number).ok_or(ENODEV)?)
+}
+
+/// Reads back the plan of a CPU. Nobody replaces the plan meanwhile: the caller has the control
+/// mutex locked. Sleeps.
+pub(super) fn read_plan(_control: &Control, cpu: &Cpu) -> Result<(KVVec<u8>, u32)> {
     let (header, config, record, generation) = cpu
         .lock_for_change(|_, _, state| {
             let node = state.node.as_ref()?;
@@ -33,7 +38,7 @@ pub(crate) fn read_back(number: u32) -> Result<(KVVec<u8>, u32)> {
                 memory_bytes: plan.memory_bytes(),
                 ..wire::encode::Header::default()
             };
-            let record = plan.cpu_record(number);
+            let record = plan.cpu_record(cpu.number());
             Some((header, *node.config(), record, state.generation))
         })
         .flatten()

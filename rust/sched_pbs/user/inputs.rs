@@ -10,7 +10,7 @@ use crate::{
     linux::{storage::CHARGED, wire},
     pbs_core::wire::encode,
     percpu::cpus,
-    plans::{control, recorder::Recorder},
+    plans::{control, recorder::Recorder, snapshot},
     rings::inputs::{self, Ring},
 };
 use kernel::{
@@ -41,6 +41,7 @@ pub(crate) struct Device;
 const MAGIC: u32 = bindings::PBS_IOC_MAGIC;
 const INFO: u32 = _IOR::<bindings::pbs_inputs_info>(MAGIC, 16);
 const KEPT_PLAN: u32 = _IOWR::<bindings::pbs_kept_plan>(MAGIC, 17);
+const SNAPSHOT: u32 = _IOWR::<bindings::pbs_snapshot>(MAGIC, 18);
 
 #[vtable]
 impl MiscDevice for Device {
@@ -70,6 +71,7 @@ impl MiscDevice for Device {
         match cmd {
             INFO => wire::put(arg, info()?)?,
             KEPT_PLAN => kept_plan(arg)?,
+            SNAPSHOT => take_snapshot(arg)?,
             _ => return Err(ENOTTY),
         }
         Ok(0)
@@ -108,4 +110,26 @@ fn kept_plan(arg: usize) -> Result {
     let mut user = UserSlice::new(request.buffer as _, request.bytes as usize).writer();
     user.write_slice(&config)?;
     user.write_slice(&plan)
+}
+
+fn take_snapshot(arg: usize) -> Result {
+    let mut request: bindings::pbs_snapshot = wire::get(arg)?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let taken = snapshot::take(request.cpu)?;
+    let words = taken.words();
+    let room = request.bytes;
+    request.next_input = taken.next_input;
+    request.time_ns = taken.time_ns;
+    request.installed_ns = taken.installed_ns;
+    request.plan_bytes = taken.plan.len() as u64;
+    request.bytes = (taken.plan.len() + words.len()) as u64;
+    wire::put(arg, request)?;
+    if request.bytes > room {
+        return Err(ENOSPC);
+    }
+    let mut user = UserSlice::new(request.buffer as _, request.bytes as usize).writer();
+    user.write_slice(&taken.plan)?;
+    user.write_slice(words)
 }

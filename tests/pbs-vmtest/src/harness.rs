@@ -511,6 +511,17 @@ impl Child {
         Ok(status)
     }
 
+    /// Whether it has ended by now.
+    pub fn has_ended(&mut self) -> Result<bool, String> {
+        if self.status.is_none() {
+            let mut status = 0;
+            // SAFETY: `status` is a valid place for it.
+            let ended = cvt(unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG) });
+            self.status = (ended.context("waitpid")? != 0).then_some(status);
+        }
+        Ok(self.status.is_some())
+    }
+
     /// Waits for its end, which must be an exit with 0.
     pub fn wait_ok(&mut self) -> Verdict {
         let status = self.wait()?;

@@ -192,6 +192,8 @@ pub fn recording_is_of_who_records() -> Verdict {
     work()?;
     check_eq!(noted()?, 0, "inputs before anybody has recorded");
 
+    // Snapshots of two moments would differ.
+    Node::open()?.device.drop_plan(0).context("drop")?;
     let (one, two) = (recorder()?, recorder()?);
     work()?;
     let of_two = replayed(two)?;
@@ -220,12 +222,78 @@ pub fn recording_is_of_who_records() -> Verdict {
     work()?;
     check_eq!(noted()?, after, "inputs after it was killed");
 
-    // Who begins in the middle has nothing that can be replayed, and is told.
+    // Who begins after the end of a plan begins with its snapshot.
     let third = recorder()?;
+    check_eq!(third.snapshots(), 1, "snapshots");
     work()?;
     let (_, replays) = replayed(third)?;
-    check_eq!(replays[0].inputs, 0, "inputs that were replayed");
-    check!(replays[0].skipped > 0, "nothing was skipped");
+    check_same(&replays)?;
+    check!(replays[0].inputs > 0, "nothing was replayed");
+    check_eq!(replays[0].skipped, 0, "inputs that were skipped");
+    Ok(())
+}
+
+/// Time between the beginnings of two recordings in a plan.
+const APART_MS: u64 = 7;
+/// Recordings at the same time, at most.
+const RECORDERS: usize = 16;
+
+/// Recordings that begin at many moments of a plan: each replays from its snapshots, input for input
+/// and event for event.
+pub fn recording_begins_in_a_plan() -> Verdict {
+    let parts: [Part; 4] = [
+        ("turns of two CPUs", policy_order::cpus_take_turns),
+        ("meetings of four CPUs", policy_order::cpus_meet),
+        ("memory", policy_memory::memory_beyond_the_planned_peak_is_told),
+        ("changes of plans", policy_swap::swap_under_load),
+    ];
+    for (name, part) in parts {
+        begins_in(part).map_err(|why| format!("{name}: {why}"))?;
+    }
+    Ok(())
+}
+
+fn begins_in(part: fn() -> Verdict) -> Verdict {
+    let mut told = Node::open()?;
+    let mut child = fork(|| {
+        // Its limits of times and counts are for one that nobody disturbs.  Tests of their own hold
+        // it to them.
+        let _ = part();
+    })?;
+    let mut recorders = Vec::new();
+    while recorders.len() < RECORDERS && !child.has_ended()? {
+        sleep_ms(APART_MS);
+        let recorder = recorder()?;
+        if recorder.snapshots() > 0 {
+            recorders.push(recorder);
+        }
+    }
+    child.wait_ok()?;
+    told.read()?;
+    let by_seq: BTreeMap<u64, Event> =
+        told.events.iter().map(|event| (event.seq, *event)).collect();
+    let (mut begun, mut events) = (0, 0);
+    for recorder in recorders {
+        let (_, replays) = replayed(recorder)?;
+        check_same(&replays)?;
+        for replay in &replays {
+            check_eq!(replay.refused_snapshots, Vec::<String>::new(), "refused snapshots");
+            check_eq!(replay.skipped, 0, "inputs that were skipped");
+            for event in replay.in_wire() {
+                let told = by_seq.get(&event.seq).map(|told| Event { pid: 0, ..*told });
+                check_eq!(told, Some(event), "event {}", event.seq);
+                events += 1;
+            }
+        }
+        begun += u32::from(replays.iter().any(|replay| replay.decisions > 10));
+    }
+    println!("{begun} recordings began in a plan, with {events} events");
+    check!(begun > 2, "too few recordings began in a plan");
+    // What follows begins where no plan is.
+    for cpu in 0..4 {
+        // Some have none.
+        let _ = told.device.drop_plan(cpu);
+    }
     Ok(())
 }
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Snapshots of the policy of a CPU, for recorders that begin in the middle of a plan.
+//!
+//! A snapshot is taken in one section under the lock of the run queue, so that it is the state
+//! between two inputs. The section is no decision, and visits each process of the plan once, as a
+//! change of the configuration does.
+
+use super::{control, read_back::read_plan};
+use crate::{linux::storage::CHARGED, percpu::cpus, rings::inputs};
+use core::mem::size_of;
+use kernel::{alloc::KVVec, bindings, clock, prelude::*};
+
+const WORD_BYTES: usize = size_of::<u64>();
+
+/// The policy of a CPU between two inputs.
+pub(crate) struct Snapshot {
+    /// The plan, as a plan of one CPU with its configuration.
+    pub(crate) plan: KVVec<u8>,
+    /// Room for the words, and the part that is used.
+    room: KVVec<u8>,
+    used_bytes: usize,
+    /// Number of the first input after it.
+    pub(crate) next_input: u64,
+    /// Time of the snapshot.
+    pub(crate) time_ns: u64,
+    /// Time at which the plan came into force.
+    pub(crate) installed_ns: u64,
+}
+
+impl Snapshot {
+    /// The words of the node, in the byte order of the machine.
+    pub(crate) fn words(&self) -> &[u8] {
+        self.room.get(..self.used_bytes).unwrap_or_default()
+    }
+}
+
+/// Takes a snapshot of a CPU that is recorded. Sleeps.
+///
+/// Fails with `ENOENT` if the CPU has no plan, and with `E2BIG` if that has too many processes and
+/// awaited tasks.
+pub(crate) fn take(number: u32) -> Result<Snapshot> {
+    // With this lock nobody replaces the plan or its configuration until the end.
+    let control = control::get()?.lock_killable()?;
+    let cpu = cpus::get(number).ok_or(ENODEV)?;
+    let ring = inputs::of_cpu(number).ok_or(ENOENT)?;
+    let (plan, _) = read_plan(&control, cpu)?;
+    let most = cpu
+        .lock_for_change(|_, _, state| Some(state.node.as_ref()?.most_words()))
+        .flatten()
+        .ok_or(ENOENT)?;
+    if most > bindings::PBS_MAX_SNAPSHOT_WORDS as usize {
+        return Err(E2BIG);
+    }
+    let mut room = KVVec::new();
+    room.extend_with(most * WORD_BYTES, 0, CHARGED)?;
+    let (used_bytes, next_input, time_ns, installed_ns) = cpu
+        .lock_for_change(|_, _, state| {
+            let node = state.node.as_ref()?;
+            let mut places = room.chunks_exact_mut(WORD_BYTES);
+            let mut used_bytes = 0;
+            node.save(|word| {
+                // Not by copy_from_slice, which panics if lengths differ.
+                let place = places.next().unwrap_or_default();
+                for (to, from) in place.iter_mut().zip(word.to_ne_bytes()) {
+                    *to = from;
+                }
+                used_bytes += WORD_BYTES;
+            });
+            // Whoever writes to the ring has this run queue locked.
+            let next_input = ring.bounds().1;
+            let now_ns = clock::monotonic_ns();
+            Some((used_bytes, next_input, now_ns, node.installed_ns()))
+        })
+        .flatten()
+        .ok_or(ENOENT)?;
+    if used_bytes > room.len() {
+        // The bound is wrong: words are missing.
+        return Err(EIO);
+    }
+    Ok(Snapshot {
+        plan,
+        room,
+        used_bytes,
+        next_input,
+        time_ns,
+        installed_ns,
+    })
+}
