@@ -8,8 +8,9 @@
 //! there is. A reservation that can be held nowhere else does not use the node any more.
 
 use crate::machine::ResourceId;
+use crate::placed::{by_node, taken};
 use crate::planner::Planner;
-use crate::replan::Replanned;
+use crate::replan::{NodeSet, Replanned};
 use crate::types::RequestId;
 
 impl Planner {
@@ -53,69 +54,76 @@ impl Planner {
         self.nodes.defect(node)
     }
 
-    /// Plans requests anew that have no room beside the defects of nodes, or while these are closed:
-    /// each of them once.
+    /// Plans requests anew that have no room beside the defects of nodes, or while these are
+    /// closed: each of them once.
     pub(crate) fn make_room(&mut self, now_s: u64, nodes: &[usize], replanned: &mut Replanned) {
-        let mut planned: Vec<(RequestId, usize)> = Vec::new();
-        for &node in nodes {
-            planned.extend(self.on_node(node).into_iter().map(|id| (id, node)));
-        }
-        planned.retain(|(id, _)| self.entries.get(id).is_some_and(|of| !of.keeps_lost_nodes()));
-        planned.sort_by_key(|&(id, _)| self.entries.get(&id).map(|entry| entry.turn(id)));
+        let among = self.node_set(nodes);
+        let mut planned = self.on_any(&among);
+        planned.retain(|id| self.entries.get(id).is_some_and(|of| !of.keeps_lost_nodes()));
+        planned.sort_by_key(|&id| self.entries.get(&id).map(|entry| entry.turn(id)));
         let mut out = Vec::new();
-        for (id, node) in planned.into_iter().rev() {
-            if self.lacks_room(now_s, node, id) {
+        for id in planned.into_iter().rev() {
+            if !self.without_room(now_s, id, &among).is_empty() {
                 out.extend(self.take_place(now_s, id).map(|place| (id, place)));
             }
         }
-        for &node in nodes {
-            for id in self.on_node(node) {
-                if self.lacks_room(now_s, node, id) {
-                    self.hold_elsewhere(now_s, id, node, replanned);
-                }
+        for id in self.on_any(&among) {
+            let lost = self.without_room(now_s, id, &among);
+            if !lost.is_empty() {
+                self.hold_elsewhere(now_s, id, &lost, replanned);
             }
         }
         for (id, old) in out.into_iter().rev() {
             self.plan_again(now_s, id, old.start_s.max(now_s), replanned);
         }
-        for &node in nodes {
-            self.follow_inside(now_s, node);
-        }
+        self.follow_inside(now_s, &among);
     }
 
-    /// Lets running reservations use a node as long as there is room for what they hold of it.
-    fn follow_inside(&mut self, now_s: u64, node: usize) {
-        if !self.nodes.is_usable(node) {
-            return;
-        }
-        let name = self.machine.node_name(node).to_string();
-        for id in self.on_node(node) {
-            let has_room = !self.lacks_room(now_s, node, id);
-            let Some(inside) = self.inside_mut(id) else {
+    /// Lets running reservations use nodes as long as there is room for what they hold of them.
+    fn follow_inside(&mut self, now_s: u64, among: &NodeSet) {
+        for id in self.on_any(among) {
+            if self.inside(id).is_none() {
                 continue;
-            };
-            let Some(place) = inside.machine.node_by_name(&name) else {
-                continue;
-            };
-            if has_room {
-                inside.node_up(now_s, place);
-            } else {
-                inside.node_offline(now_s, place);
+            }
+            let lost = self.without_room(now_s, id, among);
+            let nodes: Vec<usize> = self.nodes_of(id).filter(|&node| among[node]).collect();
+            for node in nodes.into_iter().filter(|&node| self.nodes.is_usable(node)) {
+                let Some(inside) = self.entries.get_mut(&id).and_then(|of| of.inside.as_mut())
+                else {
+                    continue;
+                };
+                let Some(place) = inside.machine.node_by_name(self.machine.node_name(node)) else {
+                    continue;
+                };
+                if lost.contains(&node) {
+                    inside.node_offline(now_s, place);
+                } else {
+                    inside.node_up(now_s, place);
+                }
             }
         }
     }
 
-    /// Whether more than there is of something that a request has on a node is used at a time of
-    /// the request.
-    fn lacks_room(&self, now_s: u64, node: usize, id: RequestId) -> bool {
-        let Some(over) = self.entries.get(&id).and_then(|entry| entry.over()) else {
-            return false;
+    /// Returns those of some nodes of a request where more than there is of something that it has
+    /// there is used at a time of the request.
+    fn without_room(&self, now_s: u64, id: RequestId, among: &NodeSet) -> Vec<usize> {
+        let Some(entry) = self.entries.get(&id) else {
+            return Vec::new();
         };
-        let Some((_, used)) = self.used_by(id).into_iter().find(|&(of, _)| of == node) else {
-            return false;
+        let (Some(over), Some(place)) = (entry.over(), &entry.place) else {
+            return Vec::new();
         };
         let over = over.start.max(now_s)..over.end;
-        let mut scarce = self.nodes.scarce(&self.machine, node, &over);
-        scarce.any(|resource| used[resource] > 0)
+        let mut amounts = Vec::new();
+        let scarce = by_node(&place.nodes).filter_map(|on_node| {
+            let node = on_node[0].node as usize;
+            if !among[node] {
+                return None;
+            }
+            taken(&self.machine, &entry.need, on_node, &mut amounts);
+            let has_it = |of| amounts.iter().any(|&(used, amount)| used == of && amount > 0);
+            self.nodes.scarce(&self.machine, node, &over).any(has_it).then_some(node)
+        });
+        scarce.collect()
     }
 }

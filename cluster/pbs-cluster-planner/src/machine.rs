@@ -2,6 +2,7 @@
 //! The cluster as the planner sees it: what can be consumed is a number, and nodes that
 //! are alike are a class.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use pbs_resources::Condition;
@@ -77,6 +78,8 @@ pub struct Machine {
     pub(crate) resources: Vec<Resource>,
     pub(crate) classes: Vec<Class>,
     pub(crate) names: Vec<String>,
+    /// Place of each node by its name; of nodes with the same name, the first.
+    by_name: HashMap<String, usize>,
     pub(crate) class_of: Vec<usize>,
     /// Number of each node's switch; nodes at one switch are near each other.
     pub(crate) switch_of: Vec<u32>,
@@ -160,10 +163,14 @@ impl Machine {
             classes[class].nodes.end = place + 1;
             class_of.push(class);
         }
+        let names: Vec<String> =
+            order.iter().map(|&(_, _, index)| specs[index].name.clone()).collect();
+        let places = names.iter().cloned().enumerate().rev();
         Self {
             resources,
             classes,
-            names: order.iter().map(|&(_, _, index)| specs[index].name.clone()).collect(),
+            by_name: places.map(|(place, name)| (name, place)).collect(),
+            names,
             class_of,
             switch_of,
             totals,
@@ -183,7 +190,7 @@ impl Machine {
 
     /// The node of that name.
     pub fn node_by_name(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|known| known == name)
+        self.by_name.get(name).copied()
     }
 
     /// The resource of that name.

@@ -26,6 +26,9 @@ pub struct Replanned {
     pub shrunk: Vec<RequestId>,
 }
 
+/// Whether each node of the machine is one of some nodes.
+pub(crate) type NodeSet = Vec<bool>;
+
 /// Maximum number of requests that are displaced for one.
 const MAX_DISPLACED: usize = 64;
 
@@ -37,35 +40,51 @@ impl Planner {
     /// anew, and where that costs it its start, it displaces what is less important.
     pub fn node_down(&mut self, now_s: u64, node: usize) -> Replanned {
         let mut replanned = Replanned::default();
-        let on_node: Vec<RequestId> = self.on_node(node);
-        for &id in &on_node {
+        for id in self.on_any(&self.node_set(&[node])) {
             if self.entries.get(&id).is_some_and(|entry| entry.is_running) {
                 self.remove(now_s, id);
                 replanned.aborted.push(id);
             }
         }
-        self.withdraw(now_s, node, &mut replanned);
+        self.withdraw(now_s, &[node], &mut replanned);
         replanned
     }
 
     /// A node gets nothing new, and what runs on it ends there.
     pub fn node_offline(&mut self, now_s: u64, node: usize) -> Replanned {
+        self.nodes_offline(now_s, &[node])
+    }
+
+    /// Nodes get nothing new, and what runs on them ends there. What was planned there is planned
+    /// anew once.
+    pub fn nodes_offline(&mut self, now_s: u64, nodes: &[usize]) -> Replanned {
         let mut replanned = Replanned::default();
-        self.withdraw(now_s, node, &mut replanned);
+        self.withdraw(now_s, nodes, &mut replanned);
         replanned
     }
 
     /// A node is in order again: who waits is planned, and others may move up.
     pub fn node_up(&mut self, now_s: u64, node: usize) -> Replanned {
-        if self.nodes.is_usable(node) {
+        self.nodes_up(now_s, &[node])
+    }
+
+    /// Nodes are in order again: who waits is planned, and others may move up.
+    pub fn nodes_up(&mut self, now_s: u64, nodes: &[usize]) -> Replanned {
+        let mut back = self.node_set(nodes);
+        for (node, is_back) in back.iter_mut().enumerate() {
+            *is_back &= !self.nodes.is_usable(node);
+        }
+        if !back.contains(&true) {
             return Replanned::default();
         }
-        self.nodes.set_usable(node, true);
         self.version += 1;
-        let has = self.has(node);
-        self.system.set_defect(&has, now_s, false);
-        self.count_closed(now_s, node, true);
-        self.count_running(now_s, node, true);
+        for node in (0..back.len()).filter(|&node| back[node]) {
+            self.nodes.set_usable(node, true);
+            let has = self.has(node);
+            self.system.set_defect(&has, now_s, false);
+            self.count_closed(now_s, node, true);
+        }
+        self.count_running(now_s, &back, true);
         let moved = self.plan_waiting(now_s);
         self.backfill.add(now_s);
         Replanned { moved, ..Replanned::default() }
@@ -76,10 +95,24 @@ impl Planner {
         self.nodes.is_usable(node)
     }
 
-    pub(crate) fn on_node(&self, node: usize) -> Vec<RequestId> {
-        let is_on =
-            |id: &RequestId| self.placed(*id).iter().any(|placed| placed.node as usize == node);
+    /// Returns the set of some nodes.
+    pub(crate) fn node_set(&self, nodes: &[usize]) -> NodeSet {
+        let mut set = vec![false; self.machine.node_count()];
+        for &node in nodes {
+            set[node] = true;
+        }
+        set
+    }
+
+    /// Returns the requests that have a place on one of some nodes, in the order of their numbers.
+    pub(crate) fn on_any(&self, among: &NodeSet) -> Vec<RequestId> {
+        let is_on = |id: &RequestId| self.placed(*id).iter().any(|of| among[of.node as usize]);
         self.requests().filter(is_on).collect()
+    }
+
+    /// Returns the nodes on which a request has a place.
+    pub(crate) fn nodes_of(&self, id: RequestId) -> impl Iterator<Item = usize> + '_ {
+        by_node(self.placed(id)).map(|on_node| on_node[0].node as usize)
     }
 
     /// Amounts of a node that are in order.
@@ -93,17 +126,23 @@ impl Planner {
         has.filter(|&(_, amount)| amount > 0).collect()
     }
 
-    /// Removes requests that keep a node out of use, those that run and reservations, from the sums of the
-    /// cluster, or restores them: the node as a whole has already been taken from the cluster.
-    fn count_running(&mut self, now_s: u64, node: usize, is_more: bool) {
-        for id in self.on_node(node) {
-            let used = self.used_by(id).into_iter().find(|(of, _)| *of == node);
-            let Some(entry) = self.entries.get_mut(&id).filter(|entry| entry.keeps_lost_nodes())
-            else {
+    /// Removes what requests hold of some nodes from the sums of the cluster, or restores it: that
+    /// of requests that keep a node out of use, those that run and reservations. The nodes as a
+    /// whole are taken from the cluster.
+    fn count_running(&mut self, now_s: u64, among: &NodeSet, is_more: bool) {
+        for id in self.on_any(among) {
+            if !self.entries.get(&id).is_some_and(|entry| entry.keeps_lost_nodes()) {
+                continue;
+            }
+            let used = self.used_by(id).into_iter().filter(|&(node, _)| among[node]);
+            let mut sums = vec![0; self.machine.resources().len()];
+            for (_, used) in used {
+                sums.iter_mut().zip(used).for_each(|(sum, used)| *sum += used);
+            }
+            let Some(entry) = self.entries.get_mut(&id) else {
                 continue;
             };
-            let (Some(over), Some((_, used)), Some(place)) = (entry.over(), used, &mut entry.place)
-            else {
+            let (Some(over), Some(place)) = (entry.over(), &mut entry.place) else {
                 continue;
             };
             let had_s = now_s.saturating_sub(over.start);
@@ -111,7 +150,7 @@ impl Planner {
             if over.is_empty() {
                 continue;
             }
-            let used: Vec<_> = used.into_iter().enumerate().filter(|&(_, of)| of > 0).collect();
+            let used: Vec<_> = sums.into_iter().enumerate().filter(|&(_, of)| of > 0).collect();
             let asked = (&entry.need.sums[..], entry.need.asked_s());
             self.system.book(&used, asked, &entry.who, over, is_more);
             self.system.count_area(&used, had_s, &entry.who, is_more);
@@ -123,26 +162,34 @@ impl Planner {
         }
     }
 
-    /// Takes a node out of use, and plans its requests that have not started anew.
-    fn withdraw(&mut self, now_s: u64, node: usize, replanned: &mut Replanned) {
+    /// Takes nodes out of use, and plans their requests that have not started anew.
+    fn withdraw(&mut self, now_s: u64, nodes: &[usize], replanned: &mut Replanned) {
+        let among = self.node_set(nodes);
         let mut planned = Vec::new();
-        for id in self.on_node(node) {
+        for id in self.on_any(&among) {
             let entry = self.entries.get(&id).filter(|entry| !entry.keeps_lost_nodes());
             let Some(turn) = entry.map(|entry| entry.turn(id)) else {
                 continue;
             };
             planned.extend(self.take_place(now_s, id).map(|place| (turn, place)));
         }
-        if self.nodes.is_usable(node) {
-            self.count_running(now_s, node, false);
+        let mut lost = among.clone();
+        for (node, is_lost) in lost.iter_mut().enumerate() {
+            *is_lost &= self.nodes.is_usable(node);
+        }
+        if lost.contains(&true) {
+            self.count_running(now_s, &lost, false);
+            self.version += 1;
+        }
+        for node in (0..lost.len()).filter(|&node| lost[node]) {
             self.count_closed(now_s, node, false);
             let has = self.has(node);
             self.system.set_defect(&has, now_s, true);
             self.nodes.set_usable(node, false);
-            self.version += 1;
         }
-        for id in self.on_node(node) {
-            self.hold_elsewhere(now_s, id, node, replanned);
+        for id in self.on_any(&among) {
+            let lost: Vec<usize> = self.nodes_of(id).filter(|&node| among[node]).collect();
+            self.hold_elsewhere(now_s, id, &lost, replanned);
         }
         planned.sort_by_key(|(turn, _)| *turn);
         for ((_, _, id), old) in planned {
@@ -152,13 +199,13 @@ impl Planner {
         self.backfill.add(now_s);
     }
 
-    /// Moves a reservation that has not begun from a lost node to others, for the same time. If it
-    /// can't be moved, it keeps its other nodes.
+    /// Moves a reservation that has not begun from lost nodes of it to others, for the same time.
+    /// If it can't be moved, it keeps its other nodes.
     pub(crate) fn hold_elsewhere(
         &mut self,
         now_s: u64,
         id: RequestId,
-        node: usize,
+        lost: &[usize],
         replanned: &mut Replanned,
     ) {
         let known = self.entries.get(&id);
@@ -189,12 +236,13 @@ impl Planner {
         }
         self.set_place(id, old);
         replanned.shrunk.push(id);
-        let name = self.machine.node_name(node).to_string();
-        if let Some(inside) = self.inside_mut(id) {
-            if let Some(node) = inside.machine.node_by_name(&name) {
-                inside.node_offline(now_s, node);
-            }
-        }
+        let Some(inside) = self.entries.get_mut(&id).and_then(|entry| entry.inside.as_mut()) else {
+            return;
+        };
+        let names = lost.iter().map(|&node| self.machine.node_name(node));
+        let places: Vec<usize> =
+            names.filter_map(|name| inside.machine.node_by_name(name)).collect();
+        inside.nodes_offline(now_s, &places);
     }
 
     /// Plans a request that lost its place: where it started, if it can, and otherwise as

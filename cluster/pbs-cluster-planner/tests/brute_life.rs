@@ -330,8 +330,14 @@ impl World {
     /// was not moved for it has moved.
     fn change_node(&mut self, random: &mut Random) {
         let node = random.index(self.planner.machine().node_count());
-        let name = self.planner.machine().node_name(node).to_string();
         let is_lost = self.planner.is_usable(node);
+        // Others change together with it.
+        let nodes: Vec<usize> = (0..self.planner.machine().node_count())
+            .filter(|&other| self.planner.is_usable(other) == is_lost)
+            .filter(|&other| other == node || random.below(3) == 0)
+            .collect();
+        let names = nodes.iter().map(|&node| self.planner.machine().node_name(node).to_string());
+        let names: Vec<String> = names.collect();
         let running = self
             .planner
             .requests()
@@ -341,22 +347,22 @@ impl World {
             self.planner.requests().map(|id| (id, self.planner.standing(id))).collect();
         let now_s = self.now_s;
         let replanned = if is_lost {
-            self.planner.node_offline(now_s, node)
+            self.planner.nodes_offline(now_s, &nodes)
         } else {
-            self.planner.node_up(now_s, node)
+            self.planner.nodes_up(now_s, &nodes)
         };
         let all: Vec<RequestId> = self.planner.requests().collect();
         for id in all {
             // One that has not begun has taken care of it.
             let is_told = running.contains(&id) || !is_lost;
             if let Some(inside) = self.planner.inside_mut(id).filter(|_| is_told) {
-                if let Some(node) = inside.machine().node_by_name(&name) {
-                    let _ = if is_lost {
-                        inside.node_offline(now_s, node)
-                    } else {
-                        inside.node_up(now_s, node)
-                    };
-                }
+                let nodes = names.iter().filter_map(|name| inside.machine().node_by_name(name));
+                let nodes: Vec<usize> = nodes.collect();
+                let _ = if is_lost {
+                    inside.nodes_offline(now_s, &nodes)
+                } else {
+                    inside.nodes_up(now_s, &nodes)
+                };
             }
             let standing = self.planner.standing(id).unwrap();
             let keeps = standing.is_running || standing.is_reservation;
@@ -366,7 +372,7 @@ impl World {
                 [&replanned.moved, &replanned.waiting].iter().any(|of| of.contains(&id));
             assert!(is_changed || before[&id] == Some(standing), "{id} has moved");
         }
-        self.checked("lose or return a node");
+        self.checked("lose or return nodes");
     }
 
     /// Requests end, and nobody moves to later.

@@ -441,6 +441,32 @@ fn nodes_that_are_closed_together_are_planned_round_once() {
     assert!(ids.iter().all(|&id| names(&planner, id) == ["n4"]));
 }
 
+/// Nodes that are lost together are planned round once, and give back all that they had.
+#[test]
+fn nodes_that_are_lost_together_are_planned_round_once() {
+    let mut planner = nodes(&[4, 4, 4, 4]);
+    let running = planner.submit(0, &ask("4:ncpus=1,place=scatter", 100)).unwrap();
+    planner.start(0, &mut Vec::new());
+    let ids: Vec<_> = (0..4).map(|_| planner.submit(0, &ask("ncpus=3", 10)).unwrap()).collect();
+    let free: Vec<_> = planner.free(0).collect();
+    let lost = ["n1", "n2", "n3"].map(|name| planner.machine().node_by_name(name).unwrap());
+    let replanned = planner.nodes_offline(0, &lost);
+    let mut moved = replanned.moved.clone();
+    moved.sort_unstable();
+    moved.dedup();
+    assert_eq!(moved.len(), replanned.moved.len(), "{replanned:?}");
+    assert!(ids.iter().all(|&id| names(&planner, id) == ["n4"]));
+    assert_eq!(planner.available(0), 4);
+    assert_eq!(planner.free(0).next(), Some((0, 0)), "one core runs, and three are planned");
+    planner.nodes_up(0, &lost);
+    settle(&mut planner, 0);
+    assert_eq!(
+        (starts(&planner, &ids), starts(&planner, &[running])),
+        (vec![Some(0); 4], vec![Some(0)])
+    );
+    assert_eq!(planner.free(0).collect::<Vec<_>>(), free);
+}
+
 /// Times in which a node is closed outlast that it is out of use, and its defects.
 #[test]
 fn a_closed_time_outlasts_other_changes_of_a_node() {
