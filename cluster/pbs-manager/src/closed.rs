@@ -9,12 +9,11 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::ledger::ClosedRow;
 use crate::manager::Manager;
+use crate::nodes::nodes_are;
 use crate::wish::Caller;
 
 /// Greatest number of times in which a node is closed. The first of them count.
 const MOST_TIMES: usize = 400;
-/// Closed nodes that are named to a request that moves; there may be thousands.
-const MOST_NAMED: usize = 8;
 
 impl<E: Engine> Manager<E> {
     /// Sets the times in which nodes are closed; without times a node is open. They replace those
@@ -60,6 +59,28 @@ impl<E: Engine> Manager<E> {
         Ok(replanned)
     }
 
+    /// Opens all nodes, and says which; `None`: none was closed. Only the planner over Slurm
+    /// updates the times in which nodes are closed: without Slurm they would be obeyed for ever.
+    /// The caller writes the changes.
+    pub fn open_all(&mut self) -> Option<String> {
+        let rows: Vec<ClosedRow> = std::mem::take(&mut self.closed).into_values().collect();
+        let opened = rows.into_iter().map(|row| ClosedRow { times: Vec::new(), ..row });
+        let opened: Vec<ClosedRow> = opened.collect();
+        let known = opened.iter().filter_map(|row| {
+            let node = self.machine.node_by_name(&row.name)?;
+            Some((node, row.clone()))
+        });
+        let known: Vec<_> = known.collect();
+        self.plan_with_closed(&known);
+        let names = opened.iter().map(|row| row.name.as_str());
+        let told = (!opened.is_empty()).then(|| nodes_are(names, "open again"));
+        for row in opened {
+            self.tell(None, "node open", row.name.clone());
+            self.journal.closed(row);
+        }
+        told
+    }
+
     /// Restores the closed times of a ledger, but for nodes that the site does not have any more.
     pub(crate) fn restore_closed(&mut self, rows: Vec<ClosedRow>) {
         let node = |row: ClosedRow| Some((self.machine.node_by_name(&row.name)?, row));
@@ -79,18 +100,10 @@ impl<E: Engine> Manager<E> {
         let inside = self.planned_inside(&nodes);
         let replanned = self.planner.set_closed_all(self.clock_s, times.collect());
         self.move_inside(inside, &replanned);
-        let why = match closed {
-            [(_, row)] => format!("node {} is closed for a time", row.name),
-            _ => {
-                let names = closed.iter().take(MOST_NAMED).map(|(_, row)| row.name.as_str());
-                let names = names.collect::<Vec<_>>().join(" ");
-                match closed.len().saturating_sub(MOST_NAMED) {
-                    0 => format!("nodes {names} are closed for a time"),
-                    more => format!("nodes {names} and {more} others are closed for a time"),
-                }
-            }
-        };
-        self.tell_replanned(&replanned, &why);
+        let names = closed.iter().map(|(_, row)| row.name.as_str());
+        let is_open = closed.iter().all(|(_, row)| row.times.is_empty());
+        let state = if is_open { "open again" } else { "closed for a time" };
+        self.tell_replanned(&replanned, &nodes_are(names, state));
         replanned
     }
 }

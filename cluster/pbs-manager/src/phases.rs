@@ -180,21 +180,21 @@ impl<E: Engine> Manager<E> {
 
     /// Takes those nodes of a request out of use that have not reported in time.
     fn nodes_failed(&mut self, row: &Row, why: &str) {
-        for name in self.silent_nodes(row) {
-            if let Some(node) = self.machine.node_by_name(&name) {
-                self.withdraw(node, &name, NodeState::Down, why);
-            }
+        let named = |name: String| Some((self.machine.node_by_name(&name)?, name));
+        let nodes: Vec<_> = self.silent_nodes(row).into_iter().filter_map(named).collect();
+        if !nodes.is_empty() {
+            self.withdraw(&nodes, NodeState::Down, why);
         }
     }
 
     /// Plans nothing new on nodes that are not free of a request in time. Whatever runs there
     /// continues.
     fn nodes_late(&mut self, names: &[String], why: &str) {
-        for name in names {
-            let is_out = self.nodes_out.contains_key(name);
-            if let Some(node) = self.machine.node_by_name(name).filter(|_| !is_out) {
-                self.withdraw(node, name, NodeState::Offline, why);
-            }
+        let in_use = names.iter().filter(|name| !self.nodes_out.contains_key(*name));
+        let named = |name: &String| Some((self.machine.node_by_name(name)?, name.clone()));
+        let nodes: Vec<_> = in_use.filter_map(named).collect();
+        if !nodes.is_empty() {
+            self.withdraw(&nodes, NodeState::Offline, why);
         }
     }
 

@@ -99,7 +99,7 @@ impl<E: Engine> Manager<E> {
                 }
                 Happened::NodeBack { node } => {
                     if let Some(place) = self.machine.node_by_name(&node) {
-                        self.bring_back(place, &node);
+                        self.bring_back(&[(place, node)]);
                     }
                 }
             }
@@ -128,7 +128,7 @@ impl<E: Engine> Manager<E> {
 
     fn out_as_told(&mut self, node: &str, state: NodeState, why: &str) {
         if let Some(place) = self.machine.node_by_name(node) {
-            self.withdraw(place, node, state, why);
+            self.withdraw(&[(place, node.into())], state, why);
         }
     }
 

@@ -15,6 +15,7 @@ impl<E: Engine> Manager<E> {
         let Some(limit_s) = self.site.watchdog_s else {
             return;
         };
+        let (mut silent, mut back) = (Vec::new(), Vec::new());
         for (name, heard_s) in self.engine.heard() {
             let Some(node) = self.machine.node_by_name(&name) else {
                 continue;
@@ -22,10 +23,16 @@ impl<E: Engine> Manager<E> {
             let is_silent = self.clock_s >= heard_s.saturating_add(limit_s);
             let out = self.nodes_out.get(&name);
             if is_silent && out.is_none() {
-                self.withdraw(node, &name, NodeState::Down, SILENT);
+                silent.push((node, name));
             } else if !is_silent && out.is_some_and(is_by_watchdog) {
-                self.bring_back(node, &name);
+                back.push((node, name));
             }
+        }
+        if !silent.is_empty() {
+            self.withdraw(&silent, NodeState::Down, SILENT);
+        }
+        if !back.is_empty() {
+            self.bring_back(&back);
         }
     }
 

@@ -371,3 +371,40 @@ fn a_watched_request_that_is_late_ends_no_other() {
     drop(manager);
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
+
+/// Nodes that fail together abort each request once, and a reservation only if it has no other
+/// node. Requests are told of all these nodes. One unknown name changes nothing.
+#[test]
+fn nodes_that_are_lost_together_are_told_together() {
+    let mut cluster = small("lost-together");
+    let site = "name = 'small'\n[[nodes]]\nname = 'n%d'\ncount = 4\nhas = 'ncpus=8'\n";
+    cluster.reopen_with(site);
+    let wide = cluster.submit(&wish("2:ncpus=8", 100));
+    let held = Wish { user: "op".into(), ..wish("2:ncpus=4,place=scatter", 100) };
+    let held = cluster.manager.reserve(&operator(), &held).unwrap();
+    cluster.manager.advance(T).unwrap();
+    let later = cluster.submit(&wish("4:ncpus=8", 50));
+    assert_eq!(cluster.row(later).start_s, Some(T + 100));
+    let name = |id, part: usize| cluster.row(id).nodes[part].node.clone();
+    let names = [name(wide, 0), name(wide, 1), name(held, 0)];
+    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let out = |cluster: &mut Cluster, names: &[&str]| {
+        cluster.manager.nodes_out_of_use(&operator(), names, NodeState::Down, "smoke")
+    };
+    names.push("n9");
+    assert!(matches!(out(&mut cluster, &names), Err(Error::NoNode(_))));
+    assert_eq!(cluster.manager.nodes_out().count(), 0);
+    names.pop();
+    let replanned = out(&mut cluster, &names).unwrap();
+    assert_eq!((replanned.aborted, replanned.waiting), (vec![wide], vec![later]));
+    assert_eq!(cluster.row(held).state, State::Running);
+    let told = cluster.manager.details(later).unwrap().1;
+    let why = format!("nodes {} are down", names.join(" "));
+    assert_eq!(told.iter().filter(|event| event.text == why).count(), 1, "{told:?}");
+    cluster.reopen();
+    assert_eq!(cluster.manager.nodes_out().count(), 3);
+    let back = cluster.manager.nodes_back(&operator(), &names).unwrap();
+    assert_eq!(back.moved, [later]);
+    cluster.reopen();
+    assert_eq!(cluster.manager.nodes_out().count(), 0);
+}
