@@ -58,10 +58,11 @@ impl<E: Engine> Service<E> {
         notices: Notices,
     ) -> Self {
         cluster.defer();
-        if let Err(error) = cluster.learn() {
-            let why = cluster.in_words(&error);
+        cluster.learn();
+        if let Some(opened) = cluster.open_all() {
             journal::warning(&format!(
-                "pbs-clusterd: run times of ended requests are not learned: {why}"
+                "pbs-clusterd: {opened}: only pbsctl cluster serve --slurm updates the times in \
+                 which nodes are closed"
             ));
         }
         cluster.look_again();
@@ -82,13 +83,14 @@ impl<E: Engine> Service<E> {
             self.pass_time()?;
             let called = self.take_calls(inbox);
             self.settle(called > 0);
+            self.learn();
             let is_settling = self.cluster.is_settling();
             let is_old = self.unwritten.is_some_and(|since| since.elapsed() >= UNWRITTEN);
             if called > 0 || !is_settling || is_old {
                 self.write()?;
             }
             // More may wait than was taken, and their bell has been heard.
-            let is_busy = called > 0 || is_settling;
+            let is_busy = called > 0 || is_settling || self.cluster.is_learning();
             let timeout_ms = if is_busy { 0 } else { self.timeout_ms() };
             let waited = wait_for([self.signals.as_fd(), inbox.as_fd()], timeout_ms);
             waited.map_err(|error| format!("events: {error}"))?;
@@ -146,6 +148,16 @@ impl<E: Engine> Service<E> {
             if is_short || !self.cluster.is_settling() || begun.elapsed() >= PIECE {
                 return;
             }
+        }
+    }
+
+    /// Learns run times from some ended requests of the ledger.
+    fn learn(&mut self) {
+        if let Err(error) = self.cluster.learn_some() {
+            let why = self.cluster.in_words(&error);
+            journal::warning(&format!(
+                "pbs-clusterd: run times of some ended requests are not learned: {why}"
+            ));
         }
     }
 
@@ -408,10 +420,13 @@ impl<E: Engine> Service<E> {
                 return Err(Refusal::Invalid { what });
             }
         };
-        self.each_node(&wanted.names, |cluster, name| match state {
-            Some(state) => cluster.node_out(caller, name, state, &wanted.why),
-            None => cluster.node_back(caller, name),
-        })
+        let names: Vec<&str> = wanted.names.iter().map(String::as_str).collect();
+        let replanned = match state {
+            Some(state) => self.cluster.nodes_out_of_use(caller, &names, state, &wanted.why),
+            None => self.cluster.nodes_back(caller, &names),
+        };
+        let replanned = replanned.map_err(|error| self.refusal(&error))?;
+        Ok(self.nodes_changed(replanned))
     }
 
     /// Changes several nodes, until one of them is refused.
@@ -420,16 +435,22 @@ impl<E: Engine> Service<E> {
         names: &[String],
         mut change: impl FnMut(&mut Manager<E>, &str) -> Result<Replanned, Error>,
     ) -> Result<NodesChanged, Refusal> {
-        let (mut moved, mut aborted, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        let mut all = Replanned::default();
         for name in names {
             let replanned = change(&mut self.cluster, name);
             let replanned = replanned.map_err(|error| self.refusal(&error))?;
-            moved.extend(replanned.moved);
-            aborted.extend(replanned.aborted);
-            waiting.extend(replanned.waiting);
+            all.moved.extend(replanned.moved);
+            all.aborted.extend(replanned.aborted);
+            all.waiting.extend(replanned.waiting);
         }
+        Ok(self.nodes_changed(all))
+    }
+
+    /// Returns the nodes, and what became of requests there.
+    fn nodes_changed(&self, replanned: Replanned) -> NodesChanged {
         let (nodes, nodes_out) = self.nodes();
-        Ok(NodesChanged { nodes, nodes_out, defects: self.defects(), moved, aborted, waiting })
+        let Replanned { moved, aborted, waiting, .. } = replanned;
+        NodesChanged { nodes, nodes_out, defects: self.defects(), moved, aborted, waiting }
     }
 
     fn defects(&self) -> Vec<Object<DefectRow>> {

@@ -103,7 +103,7 @@ impl<E: Engine> Manager<E> {
             improving.budget.orders = improving.budget.orders.min(EARLIER_ORDERS);
         }
         let mut found =
-            self.planner.improvement(self.clock_s, &improving, &|id| self.expected_run_s(id))?;
+            self.planner.improvement(self.clock_s, &improving, &|id| self.weighed_run_s(id))?;
         if !self.earlier_order.is_empty() {
             found.try_order(&self.earlier_order);
         }

@@ -20,6 +20,7 @@ use crate::ledger::{
 };
 use crate::record::{Parts, RequestRecord};
 use crate::records::{Held, Records};
+use crate::run_times::Unlearned;
 use crate::usage::Usages;
 use crate::wish::Wish;
 
@@ -57,6 +58,8 @@ pub struct Manager<E> {
     /// Run times that are learned from ended requests; `None`: the site wants none, or nothing was
     /// learned.
     pub(crate) run_times: Option<Estimator<User>>,
+    /// Ended requests that are still to be learned from; `None`: there are none.
+    pub(crate) unlearned: Option<Unlearned>,
     /// Whether operations leave writing and settling to the caller.
     pub(crate) is_deferred: bool,
 }
@@ -155,6 +158,7 @@ impl<E: Engine> Manager<E> {
             earlier_order: Vec::new(),
             improved_version: 0,
             run_times: None,
+            unlearned: None,
             is_deferred: false,
         }
     }

@@ -17,11 +17,36 @@ use crate::ledger::{Page, Row, State};
 use crate::manager::Manager;
 use crate::outcome::ABORTED;
 
-/// Size of the parts in which the history is read.
-const PART: Page = Page { rows: 1_000, bytes: 16 << 20 };
+/// Size of the parts in which the history is read: other calls wait for one of them.
+const PART: Page = Page { rows: 100, bytes: 1 << 20 };
+/// Number of ended requests from which the service learns at a time.
+const PIECE: usize = 16;
 /// Number of ended requests from which run times are learned when a ledger is opened: those that
 /// ended last.
 const MOST_LEARNED: usize = 100_000;
+/// Parts of a request's limit. The search weighs no wait as if the request ran for less than one of
+/// them: otherwise many short requests of a user would put a long one before those of others.
+const LIMIT_PARTS: u64 = 8;
+
+/// Ended requests from which nothing was learned yet.
+#[derive(Debug, Default)]
+pub(crate) struct Unlearned {
+    /// Number up to which the ledger was read; `None`: all of it was.
+    above: Option<RequestId>,
+    /// Ends and numbers of requests in the order in which they are learned from.
+    ended: BTreeSet<(u64, RequestId)>,
+}
+
+impl Unlearned {
+    fn add(&mut self, row: &Row) {
+        if let (Some(end_s), Some(_)) = (row.end_s, ran(row)) {
+            self.ended.insert((end_s, row.id));
+            if self.ended.len() > MOST_LEARNED {
+                self.ended.pop_first();
+            }
+        }
+    }
+}
 
 /// Returns an ended request with its run time; `None`: it did not run until its end, or says
 /// nothing of run times.
@@ -37,58 +62,75 @@ fn ran(row: &Row) -> Option<(JobKind<User>, u64)> {
 }
 
 impl<E: Engine> Manager<E> {
-    /// Learns run times from the ended requests of the ledger, and from now on from each that ends,
-    /// if the site wants it.
+    /// Learns run times from each request that ends from now on, and from the ended requests of the
+    /// ledger, if the site wants it. The ledger is read by [`Self::learn_some`].
+    pub fn learn(&mut self) {
+        let learner = self.site.optimise.as_ref().and_then(|of| of.run_times);
+        self.run_times = learner.map(|learner| Estimator::new(Expect::Learned(learner)));
+        self.unlearned = learner.map(|_| Unlearned { above: Some(0), ended: BTreeSet::new() });
+    }
+
+    /// Whether [`Self::learn_some`] has something to do.
+    pub fn is_learning(&self) -> bool {
+        self.unlearned.is_some()
+    }
+
+    /// Learns from some ended requests of the ledger, in the order of their ends. At last, a better
+    /// plan is sought with what was learned.
     ///
     /// # Errors
     ///
-    /// The error that the disk reports, or that a row is damaged. Requests that end later are learned
-    /// from all the same.
-    pub fn learn(&mut self) -> Result<(), Error> {
-        let Some(learner) = self.site.optimise.as_ref().and_then(|of| of.run_times) else {
-            self.run_times = None;
+    /// The error that the disk reports, or that a row is damaged. Nothing is learned from requests
+    /// with higher numbers that had ended; others are learned from all the same.
+    pub fn learn_some(&mut self) -> Result<(), Error> {
+        let Some(unlearned) = &mut self.unlearned else {
             return Ok(());
         };
-        self.run_times = Some(Estimator::new(Expect::Learned(learner)));
-        // In the order of their ends, as they are learned later.
-        let mut ended: BTreeSet<(u64, RequestId)> = BTreeSet::new();
-        self.each_row(|row| {
-            if let (Some(end_s), Some(_)) = (row.end_s, ran(row)) {
-                ended.insert((end_s, row.id));
-                if ended.len() > MOST_LEARNED {
-                    ended.pop_first();
-                }
-            }
-        })?;
-        for (_, id) in ended {
-            if let Some(row) = self.journal.row(id)? {
-                self.learn_from(&row);
+        if let Some(above) = unlearned.above.take() {
+            let paged = self.journal.ledger().rows_above(above, PART)?;
+            paged.rows.iter().for_each(|row| unlearned.add(row));
+            let last = paged.rows.last().filter(|_| !paged.is_last);
+            unlearned.above = last.map(|row| row.id);
+            return Ok(());
+        }
+        for _ in 0..PIECE {
+            let Some((_, id)) = unlearned.ended.pop_first() else {
+                self.unlearned = None;
+                self.improved_version = 0;
+                return Ok(());
+            };
+            let row = self.journal.row(id)?;
+            let learned = row.as_ref().and_then(ran);
+            if let (Some(estimator), Some((kind, run_s))) = (&mut self.run_times, learned) {
+                estimator.ended(&kind, run_s);
             }
         }
         Ok(())
     }
 
-    fn each_row(&self, mut of: impl FnMut(&Row)) -> Result<(), Error> {
-        let mut above = 0;
-        loop {
-            let paged = self.journal.ledger().rows_above(above, PART)?;
-            paged.rows.iter().for_each(&mut of);
-            match paged.rows.last() {
-                Some(last) if !paged.is_last => above = last.id,
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    /// Learns from a request that has ended.
+    /// Learns from a request that has ended: after those that have ended before.
     pub(crate) fn learn_from(&mut self, row: &Row) {
-        if let (Some(estimator), Some((kind, run_s))) = (&mut self.run_times, ran(row)) {
+        if let Some(unlearned) = &mut self.unlearned {
+            unlearned.add(row);
+        } else if let (Some(estimator), Some((kind, run_s))) = (&mut self.run_times, ran(row)) {
             estimator.ended(&kind, run_s);
         }
     }
 
     /// Returns the expected run time of a request; `None`: nothing is known of its user's requests.
     pub(crate) fn expected_run_s(&self, id: RequestId) -> Option<u64> {
+        self.expected_of_limit_s(id).map(|(expected_s, _)| expected_s)
+    }
+
+    /// Returns the run time by which the search for a better plan weighs the wait of a request: the
+    /// expected one, but not less than a part of the limit.
+    pub(crate) fn weighed_run_s(&self, id: RequestId) -> Option<u64> {
+        let (expected_s, limit_s) = self.expected_of_limit_s(id)?;
+        Some(expected_s.max(limit_s / LIMIT_PARTS))
+    }
+
+    /// Returns the expected run time of a request with its limit.
+    fn expected_of_limit_s(&self, id: RequestId) -> Option<(u64, u64)> {
         let (estimator, record) = (self.run_times.as_ref()?, self.records.get(&id)?);
         let user = &record.request.user;
         if record.is_reservation || !estimator.has_history(user) {
@@ -98,6 +140,7 @@ impl<E: Engine> Manager<E> {
         let margin_s = record.allocate_s + record.release_s;
         let limit_s = standing.first_duration_s.saturating_sub(margin_s);
         let cores = record.request.rset.total("ncpus");
-        Some(estimator.expected_s(&JobKind { user: user.clone(), cores, limit_s }))
+        let expected_s = estimator.expected_s(&JobKind { user: user.clone(), cores, limit_s });
+        Some((expected_s, limit_s))
     }
 }

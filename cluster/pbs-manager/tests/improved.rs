@@ -24,6 +24,14 @@ fn starts(cluster: &Cluster, ids: &[RequestId]) -> Vec<u64> {
     ids.iter().map(|&id| cluster.row(id).start_s.unwrap() - T).collect()
 }
 
+/// Learns from all that has ended.
+fn learn(cluster: &mut Cluster) {
+    cluster.manager.learn();
+    while cluster.manager.is_learning() {
+        cluster.manager.learn_some().unwrap();
+    }
+}
+
 #[test]
 fn plan_is_improved_between_operations() {
     let mut cluster = small("improved-between");
@@ -157,7 +165,7 @@ fn run_times_are_learned_from_ended_requests() {
     cluster.manager.kill(&user("ended"), ended).unwrap();
     cluster.reopen();
     cluster.manager.defer();
-    cluster.manager.learn().unwrap();
+    learn(&mut cluster);
     // Learned from a request that ends while the service runs.
     let running = cluster.submit(&of("long", 1_000, 900));
     cluster.manager.advance(T + 1_000).unwrap();
@@ -179,11 +187,80 @@ fn run_times_are_learned_from_ended_requests() {
     cluster.manager.write().unwrap();
     cluster.reopen_with(&LEARNED.replace("quantile", "limit"));
     cluster.manager.defer();
-    cluster.manager.learn().unwrap();
+    learn(&mut cluster);
     while cluster.manager.is_settling() {
         cluster.manager.settle_some(4);
     }
     assert_eq!(cluster.row(short).expected_run_s, None);
     let starts = [long, short].map(|id| cluster.row(id).start_s.unwrap());
+    assert!(starts.is_sorted(), "{starts:?}");
+}
+
+/// The history is read in pieces, between which requests come and end. Those that end meanwhile are
+/// learned from last.
+#[test]
+fn history_is_learned_between_operations() {
+    const LEARNED: &str = "name = 'small'\n[optimise]\nrun_times = 'last-two'\n\
+                           [[nodes]]\nname = 'n%d'\ncount = 2\nhas = 'ncpus=8'\n";
+    let of = |run_s| Wish { user: "anna".into(), run_s: Some(run_s), ..wish("ncpus=1", 1_000) };
+    let mut cluster = small("improved-history");
+    cluster.reopen_with(LEARNED);
+    // More than are read at a time.
+    for round in 0..16 {
+        for _ in 0..16 {
+            cluster.submit(&of(20));
+        }
+        cluster.manager.advance(T + 1_000 * (round + 1)).unwrap();
+    }
+    cluster.reopen();
+    cluster.manager.defer();
+    cluster.manager.learn();
+    let first = cluster.submit(&of(100));
+    assert_eq!(cluster.row(first).expected_run_s, None, "nothing is learned before the answer");
+    cluster.manager.learn_some().unwrap();
+    cluster.manager.advance(T + 17_000).unwrap();
+    assert_eq!(cluster.row(first).outcome.as_deref(), Some("completed"));
+    let next = cluster.submit(&of(100));
+    let mut pieces = 1;
+    while cluster.manager.is_learning() {
+        assert_eq!(cluster.row(next).state, pbs_manager::ledger::State::Planned);
+        cluster.manager.learn_some().unwrap();
+        pieces += 1;
+    }
+    assert!(pieces > 10, "{pieces}");
+    assert_eq!(cluster.row(next).expected_run_s, Some(60), "one of 20 and the last one of 100");
+}
+
+/// A user whose requests are short gains a bounded place with a long one.
+#[test]
+fn short_requests_bound_what_a_long_one_gains() {
+    let learned = |weight: &str| {
+        format!(
+            "name = 'small'\n[optimise]\npromises = ['none']\nwait = 0\n{weight}[[nodes]]\n\
+             name = 'n%d'\ncount = 2\nhas = 'ncpus=8'\n"
+        )
+    };
+    let of = |user: &str, limit_s, run_s| Wish {
+        user: user.into(),
+        run_s: Some(run_s),
+        ..wish("2:ncpus=8", limit_s)
+    };
+    let mut cluster = small("improved-gain");
+    cluster.reopen_with(&learned("run_times = 'quantile'\n"));
+    for _ in 0..3 {
+        cluster.submit(&of("short", 8_000, 1));
+    }
+    cluster.manager.advance(T + 10).unwrap();
+    learn(&mut cluster);
+    cluster.manager.defer();
+    cluster.submit(&of("first", 100, 100));
+    cluster.manager.advance(T + 11).unwrap();
+    let long = cluster.submit(&of("short", 8_000, 8_000));
+    let other = cluster.submit(&of("other", 500, 500));
+    assert_eq!(cluster.row(long).expected_run_s, Some(1));
+    while cluster.manager.is_settling() {
+        cluster.manager.settle_some(4);
+    }
+    let starts = [other, long].map(|id| cluster.row(id).start_s.unwrap());
     assert!(starts.is_sorted(), "{starts:?}");
 }
