@@ -14,13 +14,18 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pbs_cluster_api::{Client, Submission};
+use pbs_cluster_api::{Alteration, Client, Filter, Submission};
+use pbs_clusterd::limits::LISTED;
 use pbs_manager::ledger::Ledger;
 use rows::{Bar, Rows};
 
 const CLIENTS: usize = 30;
 /// Requests that are planned beside those that are measured.
 const BESIDE: u64 = 100_000;
+/// Requests of the whole cluster that are planned before those, and end one after the other.
+const LARGE: usize = 5;
+/// Bar of every answer beside many requests.
+const ANSWER: Bar = Bar::AtMost(50.0);
 
 /// A running service with a ledger of its own.
 struct Served {
@@ -64,10 +69,12 @@ impl Served {
         begun.elapsed()
     }
 
-    /// Plans many requests behind a large one; returns its number.
-    fn fill(&self) -> u64 {
+    /// Plans many requests behind large ones; returns the numbers of the large ones.
+    fn fill(&self) -> Vec<u64> {
         let mut client = self.client();
-        let large = client.submit(&wanted("616:ncpus=16", 3600)).expect("it is planned")[0].id;
+        let large = (0..LARGE)
+            .map(|_| client.submit(&wanted("616:ncpus=16", 3600)).expect("it is planned")[0].id)
+            .collect();
         for _ in 0..BESIDE / 1000 {
             let array = Submission { array: Some((0..1000).collect()), ..wanted("ncpus=16", 7200) };
             client.submit(&array).expect("they are planned");
@@ -124,47 +131,85 @@ fn by_clients(served: &Served, each: usize) -> (f64, Vec<Duration>) {
     (all.len() as f64 / begun.elapsed().as_secs_f64(), all)
 }
 
-fn submissions(rows: &Rows, name: &str, served: &Served, each: usize, what: &str) {
+/// Bars of submissions of all clients: those a second, and the time within which 99 % are answered.
+struct Bars {
+    per_second: f64,
+    p99_ms: f64,
+}
+
+fn submissions(rows: &Rows, name: &str, served: &Served, each: usize, what: &str, bars: &Bars) {
     let (per_second, mut all) = by_clients(served, each);
     let what = format!("durable submissions by {CLIENTS} clients {what}");
-    let bar = Bar::AtLeast(1_000.0);
+    let bar = Bar::AtLeast(bars.per_second);
     rows.tell(&format!("{name}-submissions"), per_second, "per second", bar, &what);
     let (half, most) = (within_ms(&mut all, 500), within_ms(&mut all, 990));
     rows.tell(&format!("{name}-median"), half, "ms", Bar::None, "half of the answers");
-    rows.tell(&format!("{name}-p99"), most, "ms", Bar::AtMost(50.0), "99 % of the answers");
+    rows.tell(&format!("{name}-p99"), most, "ms", Bar::AtMost(bars.p99_ms), "99 % of the answers");
+}
+
+/// Each call of the interface that a user makes, beside many requests.
+fn calls(rows: &Rows, client: &mut Client) {
+    let tell = |name: &str, all: &mut [Duration], what: &str| {
+        let what = format!("99 % of {what} beside 100,000 requests");
+        rows.tell(&format!("beside-{name}"), within_ms(all, 990), "ms", ANSWER, &what);
+    };
+    let mut own = Vec::new();
+    let mut all =
+        times(200, || own.extend(client.submit(&wanted("ncpus=1", 600)).expect("it is planned")));
+    tell("submit", &mut all, "submissions");
+    let mut ids = own.iter().map(|row| row.id).cycle();
+    let mut next = || ids.next().expect("some were submitted");
+    let mut all = times(200, || drop(client.show(next()).expect("it is there")));
+    tell("show", &mut all, "looks at a request");
+    let mut all = times(200, || drop(client.why(next()).expect("it is there")));
+    tell("why", &mut all, "questions for the causes of a start");
+    // Requests in the middle and at the end of the plan, too.
+    let mut others = (1..=20).map(|part| part * BESIDE / 20).cycle();
+    let mut all = times(200, || {
+        drop(client.why(others.next().expect("there are some")).expect("it is there"));
+    });
+    tell("why-later", &mut all, "questions for the causes of later starts");
+    let change = Alteration { duration_s: Some(900), ..Alteration::default() };
+    let mut all = times(200, || drop(client.alter(next(), &change).expect("it is planned")));
+    tell("alter", &mut all, "alterations");
+    let mut all = times(200, || drop(client.kill(&[next()]).expect("it ends")));
+    tell("kill-small", &mut all, "ends of small requests");
+    let begun = Instant::now();
+    let (_, all) = client.list(&Filter::default()).expect("it answers");
+    let parts = all.len().div_ceil(LISTED.rows) as f64;
+    let took_ms = begun.elapsed().as_secs_f64() * 1e3;
+    let what = format!("the list of all {} requests (info, plan), by its parts", all.len());
+    rows.tell("beside-list-part", took_ms / parts, "ms", ANSWER, &what);
+    rows.tell("beside-list", took_ms, "ms", Bar::None, "the whole list, in parts of 1,000");
 }
 
 fn beside(rows: &Rows) {
     let served = Served::new("beside");
     let large = served.fill();
     let mut client = served.client();
-    let mut one = Vec::new();
-    let mut all =
-        times(200, || one.extend(client.submit(&wanted("ncpus=1", 600)).expect("planned")));
-    let (bar, what) = (Bar::AtMost(50.0), "99 % of submissions beside 100,000 requests");
-    rows.tell("beside-submit", within_ms(&mut all, 990), "ms", bar, what);
-    let id = one[0].id;
-    let mut all = times(200, || drop(client.show(id).expect("it is there")));
-    let what = "99 % of looks at a request beside 100,000";
-    rows.tell("beside-show", within_ms(&mut all, 990), "ms", bar, what);
-    submissions(rows, "beside", &served, 200, "beside 100,000 requests");
+    calls(rows, &mut client);
+    let bars = Bars { per_second: 1_000.0, p99_ms: 50.0 };
+    submissions(rows, "beside", &served, 200, "beside 100,000 requests", &bars);
     served.settle();
 
-    let begun = Instant::now();
-    client.kill(&[large]).expect("it ends");
-    let took_ms = begun.elapsed().as_secs_f64() * 1e3;
-    let what = "until the end of a large request is answered, beside 100,000";
-    rows.tell("kill-answer", took_ms, "ms", bar, what);
-    let mut all = Vec::new();
-    while client.status().expect("it answers").is_settling {
-        all.extend(times(1, || drop(client.submit(&wanted("ncpus=1", 600)).expect("planned"))));
-        thread::sleep(Duration::from_millis(20));
+    let (mut answers, mut beside, mut settled) = (Vec::new(), Vec::new(), Vec::new());
+    for id in large.into_iter().rev() {
+        let begun = Instant::now();
+        answers.extend(times(1, || drop(client.kill(&[id]).expect("it ends"))));
+        while client.status().expect("it answers").is_settling {
+            let one = || drop(client.submit(&wanted("ncpus=1", 600)).expect("it is planned"));
+            beside.extend(times(1, one));
+            thread::sleep(Duration::from_millis(20));
+        }
+        settled.push(begun.elapsed());
     }
+    let what = format!("until the end of a large request is answered, the longest of {LARGE}");
+    rows.tell("kill-answer", within_ms(&mut answers, 1000), "ms", ANSWER, &what);
     let what = "99 % of submissions while all of those move up";
-    rows.tell("kill-beside", within_ms(&mut all, 990), "ms", bar, what);
-    let settled_s = begun.elapsed().as_secs_f64();
-    let what = "until all have moved up, with a submission every 20 ms";
-    rows.tell("kill-settled", settled_s, "s", Bar::None, what);
+    rows.tell("kill-beside", within_ms(&mut beside, 990), "ms", ANSWER, what);
+    let what =
+        format!("until all have moved up, with a submission every 20 ms, the longest of {LARGE}");
+    rows.tell("kill-settled", within_ms(&mut settled, 1000) / 1e3, "s", Bar::None, &what);
 }
 
 fn main() {
@@ -173,7 +218,8 @@ fn main() {
     };
     if rows.wants("submissions") {
         let served = Served::new("submissions");
-        submissions(&rows, "clients", &served, 500, "to an empty cluster");
+        let bars = Bars { per_second: 10_000.0, p99_ms: 10.0 };
+        submissions(&rows, "service", &served, 2_000, "to an empty cluster", &bars);
     }
     if rows.wants("beside") {
         beside(&rows);
