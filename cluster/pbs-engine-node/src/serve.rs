@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use pbs_manager::ledger::Access;
+use pbs_manager::ledger::{Access, Error as LedgerError, Served};
 use pbs_manager::{only_mine, Error, Manager};
 use pbs_uapi::clock::unix_s;
 
@@ -24,7 +24,8 @@ const POLL: Duration = Duration::from_millis(200);
 /// # Errors
 ///
 /// [`Error::Wrong`] if others may write the ledger, because they would run programs in the name of
-/// this user, or if its clock is ahead; and errors of the disk.
+/// this user, or if its clock is ahead; [`LedgerError::Served`] if another process runs it; and
+/// errors of the disk.
 pub fn serve(
     ledger: &Path,
     engine: &mut Local,
@@ -32,6 +33,7 @@ pub fn serve(
     mut heard: impl FnMut(&str),
 ) -> Result<(), Error> {
     only_mine(ledger)?;
+    let _served = Served::take(ledger)?;
     let mut told = None;
     loop {
         match Manager::open(ledger, Access::Write, &mut *engine) {
@@ -46,7 +48,7 @@ pub fn serve(
                 }
             }
             // Somebody has much to ask.
-            Err(Error::Ledger(pbs_manager::ledger::Error::Busy(_))) => {
+            Err(Error::Ledger(LedgerError::Busy(_))) => {
                 heard("another process writes to the ledger; trying again")
             }
             Err(error) => return Err(error),

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The ledger of a cluster: making it, opening it, and its clock.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::tz::TimeZone;
-use pbs_manager::ledger::{account_user, Access, Ledger, Row};
+use pbs_manager::ledger::{account_user, Access, Ledger, Row, Served};
 use pbs_manager::{Error, Manager, Recovered, Simulated};
 use pbs_site::{format_time, next_time_s, parse_time_s, User};
 use pbs_uapi::clock::unix_s;
@@ -107,9 +108,16 @@ pub(super) fn user_of(name: &str) -> Result<User, Failure> {
     account_user(name).map_err(|error| failure(error.into()))
 }
 
+/// Name of the account of this process.
+fn own_name() -> String {
+    let process = std::fs::metadata("/proc/self");
+    process.map_or_else(|_| "nobody".into(), |of| pbs_socket::user_name(of.uid()))
+}
+
 /// Name of the user who is logged in; it gives no rights.
 pub(super) fn login() -> String {
-    std::env::var("USER").unwrap_or_else(|_| "nobody".into())
+    let named = std::env::var("USER").ok().filter(|name| !name.is_empty());
+    named.unwrap_or_else(own_name)
 }
 
 pub(super) fn new(out: Output, options: &NewOptions) -> Result<(), Failure> {
@@ -135,6 +143,8 @@ pub(super) fn site(out: Output, options: &SiteOptions) -> Result<(), Failure> {
 }
 
 pub(super) fn advance(out: Output, options: &AdvanceOptions) -> Result<(), Failure> {
+    // The time of a ledger that is carried out is that of the machine.
+    let _served = Served::take(&options.ledger.ledger).map_err(|error| failure(error.into()))?;
     let mut cluster = options.ledger.open(Access::Write)?;
     match &options.until {
         Some(text) => {

@@ -22,6 +22,8 @@ pub enum Error {
     Damaged(PathBuf, String),
     /// Somebody else has it, for longer than one waits.
     Busy(PathBuf),
+    /// Another process carries the plan out.
+    Served(PathBuf),
     /// The file or its directory can't be written.
     ReadOnly(PathBuf),
     /// The user may not read the file.
@@ -109,6 +111,12 @@ impl fmt::Display for Error {
             Self::Busy(path) => {
                 write!(f, "{}: another process writes to it; try again later", path.display())
             }
+            Self::Served(path) => write!(
+                f,
+                "{}: pbsctl cluster serve carries out this ledger, by the clock of the machine; \
+                 end that process first",
+                path.display()
+            ),
             Self::ReadOnly(path) => {
                 write!(
                     f,

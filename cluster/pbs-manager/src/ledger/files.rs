@@ -3,7 +3,9 @@
 //!
 //! A user who can open a file can lock it. Therefore no lock is on the ledger itself, which more
 //! users may read: SQLite has its locks on the file `-shm`, and writers exclude each other by the
-//! file `-lock`. Only those who may write the ledger can open these two. All others read a copy.
+//! file `-lock`. A process that carries the plan out, and writes now and then, locks the file
+//! `-served` until it ends. Only those who may write the ledger can open these files. All others
+//! read a copy.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -26,6 +28,8 @@ const LOG: &str = "-wal";
 const ROLLBACK: &str = "-journal";
 /// Lock of the writer.
 const LOCK: &str = "-lock";
+/// Lock of the process that carries the plan out.
+const SERVED: &str = "-served";
 /// Size of the head of a log, which differs each time that the log begins anew.
 const LOG_HEAD_BYTES: usize = 32;
 /// Attempts to copy a ledger that changes meanwhile.
@@ -67,6 +71,12 @@ pub(super) fn guard_index(path: &Path) -> io::Result<()> {
 pub(super) fn open_lock(path: &Path) -> io::Result<File> {
     guard(path, LOCK, b"")?;
     OpenOptions::new().read(true).write(true).open(beside(path, LOCK))
+}
+
+/// Opens the file that is locked by the process that carries the plan out.
+pub(super) fn open_served(path: &Path) -> io::Result<File> {
+    guard(path, SERVED, b"")?;
+    OpenOptions::new().read(true).write(true).open(beside(path, SERVED))
 }
 
 /// Makes a file beside the ledger that only those can open who may write the ledger.

@@ -15,6 +15,7 @@ mod files;
 mod owners;
 mod page;
 mod row;
+mod served;
 
 pub use database::{Access, Changes, Ledger};
 pub use error::Error;
@@ -24,3 +25,4 @@ pub(crate) use row::NOT_FREE;
 pub use row::{
     After, ClosedRow, DefectRow, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State, Total,
 };
+pub use served::Served;
