@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{directory, pbsctl, Ran};
-use pbs_manager::ledger::Access;
+use pbs_manager::ledger::{Access, Served};
 use pbs_manager::{Manager, Simulated};
 
 const SITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/cluster/site.toml");
@@ -817,4 +817,31 @@ fn costs_and_promises_of_a_site_are_shown() {
     lab.says(&run_on("rset=1:ncpus=4", &["--promise", "none"]));
     let said = lab.says(&["info", "1"]);
     assert!(said.contains("promise    none"), "{said}");
+}
+
+/// One number that does not exist: no request is ended, and the message names it.
+#[test]
+fn requests_are_ended_all_or_none() {
+    let lab = Lab::new("all-or-none");
+    for _ in 0..2 {
+        lab.says(&run_on("rset=1:ncpus=1", &[]));
+    }
+    let refused = lab.run(&["kill", "1", "2", "9999"]);
+    assert_ne!(refused.status, 0);
+    assert!(refused.stderr.contains("9999"), "{}", refused.stderr);
+    assert!(lab.says(&["info"]).contains("2 requests"), "{}", lab.says(&["info"]));
+    let ended = lab.says(&["kill", "2", "1", "2"]);
+    assert_eq!(ended.lines().count(), 2, "{ended}");
+}
+
+/// The time of a ledger that is carried out is that of the machine.
+#[test]
+fn time_goes_on_by_hand_only_where_nobody_carries_the_ledger_out() {
+    let lab = Lab::new("by-hand");
+    let served = Served::take(&lab.0.join("cluster.db")).unwrap();
+    let refused = lab.run(&["advance", "+1h"]);
+    assert_ne!(refused.status, 0);
+    assert!(refused.stderr.contains("carries out this ledger"), "{}", refused.stderr);
+    drop(served);
+    lab.says(&["advance", "+1h"]);
 }

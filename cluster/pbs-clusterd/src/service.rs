@@ -217,8 +217,14 @@ impl<E: Engine> Service<E> {
                 let result = self.each(caller, &ids, |cluster, id| cluster.confirm(caller, id));
                 self.later(answer, result);
             }
-            Method::Kill(ids, answer) => {
-                let result = self.each(caller, &ids, |cluster, id| cluster.kill(caller, id));
+            Method::Kill(mut ids, answer) => {
+                ids.sort_unstable();
+                ids.dedup();
+                let allowed = ids.iter().try_for_each(|&id| self.cluster.check_kill(caller, id));
+                let result = match allowed {
+                    Ok(()) => self.each(caller, &ids, |cluster, id| cluster.kill(caller, id)),
+                    Err(error) => Err(self.refusal(&error)),
+                };
                 self.later(answer, result);
             }
             Method::Show(id, answer) => {

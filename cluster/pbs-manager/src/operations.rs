@@ -124,14 +124,24 @@ impl<E: Engine> Manager<E> {
         Ok(id)
     }
 
+    /// Checks that [`Self::kill`] would end a request. Who ends several checks all of them before:
+    /// either all end, or none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRequest`], [`Error::NotPermitted`].
+    pub fn check_kill(&self, caller: &Caller, id: RequestId) -> Result<(), Error> {
+        let user = self.request(id)?.user.clone();
+        self.check_permission(caller, &user, "end requests of others")
+    }
+
     /// A request is not wanted any more; what it has is given back.
     ///
     /// # Errors
     ///
     /// [`Error::NoRequest`], [`Error::NotPermitted`].
     pub fn kill(&mut self, caller: &Caller, id: RequestId) -> Result<(), Error> {
-        let user = self.request(id)?.user.clone();
-        self.check_permission(caller, &user, "end requests of others")?;
+        self.check_kill(caller, id)?;
         self.end(id, &format!("{KILLED}{}", caller.user));
         self.settle();
         self.commit()

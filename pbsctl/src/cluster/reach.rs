@@ -19,6 +19,9 @@ use super::ledger::{declined, failure, login, open, user_of, Cluster, FILE};
 use crate::failure::Failure;
 use crate::output::report;
 
+/// Numbers of requests that one call of the service ends.
+const CALL_REQUESTS: usize = 1000;
+
 /// Resources that are counted in bytes on any site.
 const MEMORY: [&str; 2] = ["mem", "vmem"];
 
@@ -277,17 +280,27 @@ impl Reached<'_> {
     }
 
     /// Ends requests. Others move up after the answer: see [`Self::settle`].
+    /// If one of them can't be ended, none is, where one call ends all.
     pub(super) fn kill(&mut self, ids: &[u64]) -> Result<Vec<Row>, Failure> {
-        if let Self::File(cluster, _) = self {
+        let mut ids = ids.to_vec();
+        ids.sort_unstable();
+        ids.dedup();
+        let ids = &ids[..];
+        if let Self::File(cluster, options) = self {
+            let caller = options.caller(cluster, "")?;
+            let allowed = ids.iter().try_for_each(|&id| cluster.check_kill(&caller, id));
+            allowed.map_err(|error| declined(error, cluster))?;
             cluster.defer();
         }
         let killed = self.change(
             ids,
             |cluster, caller, id| cluster.kill(caller, id),
-            |client| client.kill(ids),
+            |client| {
+                let killed = ids.chunks(CALL_REQUESTS).map(|part| client.kill(part));
+                Ok(killed.collect::<Result<Vec<_>, _>>()?.concat())
+            },
         );
         if let Self::File(cluster, _) = self {
-            // Requests before the one that was refused have ended.
             cluster.write().map_err(failure)?;
         }
         killed
@@ -397,9 +410,9 @@ impl Reached<'_> {
     ) -> Result<NodesNow, Failure> {
         self.change_nodes(
             names,
-            |cluster, caller, name| match state {
-                Some(state) => cluster.node_out(caller, name, state, why),
-                None => cluster.node_back(caller, name),
+            |cluster, caller, names| match state {
+                Some(state) => cluster.nodes_out_of_use(caller, names, state, why),
+                None => cluster.nodes_back(caller, names),
             },
             |client, names| client.set_nodes(names, state.map_or("online", NodeState::name), why),
         )
@@ -414,35 +427,37 @@ impl Reached<'_> {
     ) -> Result<NodesNow, Failure> {
         self.change_nodes(
             names,
-            |cluster, caller, name| cluster.set_defect(caller, name, parts, why),
+            |cluster, caller, names| {
+                let mut all = Replanned::default();
+                for name in names {
+                    let replanned = cluster.set_defect(caller, name, parts, why)?;
+                    all.moved.extend(replanned.moved);
+                    all.aborted.extend(replanned.aborted);
+                    all.waiting.extend(replanned.waiting);
+                }
+                Ok(all)
+            },
             |client, names| client.set_defect(names, parts, why),
         )
     }
 
-    /// Changes nodes: one after the other in the file, or by one call.
+    /// Changes nodes, in the file or by one call.
     fn change_nodes(
         &mut self,
         names: &[String],
-        in_file: impl Fn(&mut Cluster, &Caller, &str) -> Result<Replanned, Error>,
+        in_file: impl FnOnce(&mut Cluster, &Caller, &[&str]) -> Result<Replanned, Error>,
         by_call: impl FnOnce(&mut Client, &[&str]) -> Answered<NodesChanged>,
     ) -> Result<NodesNow, Failure> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         match self {
             Self::File(cluster, options) => {
                 let caller = options.caller(cluster, "")?;
-                let mut now = NodesNow::default();
-                for name in names {
-                    let replanned = in_file(cluster, &caller, name).map_err(failure)?;
-                    now.moved.extend(replanned.moved);
-                    now.aborted.extend(replanned.aborted);
-                    now.waiting.extend(replanned.waiting);
-                }
-                let after = self.nodes();
-                let NodesNow { total, out, defects, closed, .. } = after;
-                Ok(NodesNow { total, out, defects, closed, ..now })
+                let replanned = in_file(cluster, &caller, &names).map_err(failure)?;
+                let Replanned { moved, aborted, waiting, .. } = replanned;
+                Ok(NodesNow { moved, aborted, waiting, ..self.nodes() })
             }
             Self::Service(called, options) => {
                 options.as_oneself()?;
-                let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 let changed = by_call(&mut called.client, &names)?;
                 Ok(NodesNow {
                     total: changed.nodes as usize,
