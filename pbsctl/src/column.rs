@@ -105,7 +105,7 @@ pub(crate) static COLUMNS: [Column; 22] = [
         cell: |run, around| Some(span(expected_ns(run, around)?)),
         key: |run, around| number(expected_ns(run, around)?) },
     Column { name: "done", header: "DONE", by_default: true,
-        help: "number of ended tasks, and of all known tasks",
+        help: "ended tasks, and all known tasks that have instructions",
         cell: |run, _| {
             let tasks = run.tasks.filter(|&tasks| tasks > 0)?;
             Some(format!("{}/{}", grouped(run.tasks_ended? as u64), grouped(tasks as u64)))

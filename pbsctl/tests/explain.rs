@@ -417,7 +417,7 @@ fn runs_before_are_what_is_planned_with() {
     assert_eq!(known["memory_bytes"], 5000);
     assert_eq!((&asked["source"], &asked["insns"]), (&"user".into(), &10_000.into()));
     let text = explain(&directory, &[&job], &[]).stdout;
-    assert!(text.contains("1 of 2 tasks from earlier runs"), "{text}");
+    assert!(text.contains("from earlier runs for 1 of 2 tasks with instructions"), "{text}");
     assert!(text.contains("Earlier runs are from"), "{text}");
     let of = |name: &str| {
         let line = text.lines().find(|line| line.trim_start().starts_with(name));

@@ -85,3 +85,77 @@ impl Cli {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Commands of the examples below a help page. A long one goes on in the next line.
+    fn examples(help: &str) -> Vec<String> {
+        let joined = help.replace("\\\n", " ");
+        let lines = joined.lines().filter_map(|line| line.strip_prefix("  "));
+        let mut all = Vec::new();
+        for line in lines.filter(|line| !line.starts_with(' ')) {
+            let parts = line.split(['|', '&', ';']);
+            // Other programs stand before and behind a command.
+            all.extend(
+                parts.map(str::trim).filter(|part| part.starts_with("pbsctl ")).map(str::to_owned),
+            );
+        }
+        all
+    }
+
+    /// Words of an example, as a shell reads them. Its description comes after two blanks.
+    fn words(example: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+        let mut characters = example.chars().peekable();
+        while let Some(character) = characters.next() {
+            match (quote, character) {
+                (Some(end), _) if character == end => quote = None,
+                (Some(_), _) => word.get_or_insert_default().push(character),
+                (None, '\'' | '"') => {
+                    quote = Some(character);
+                    word.get_or_insert_default();
+                }
+                (None, '#' | '>') if word.is_none() => break,
+                (None, ' ') => {
+                    words.extend(word.take());
+                    if characters.peek() == Some(&' ') {
+                        break;
+                    }
+                }
+                (None, _) => word.get_or_insert_default().push(character),
+            }
+        }
+        words.extend(word);
+        words
+    }
+
+    fn check(command: &clap::Command, count: &mut usize, wrong: &mut Vec<String>) {
+        let helps = [command.get_after_help(), command.get_after_long_help()];
+        for help in helps.into_iter().flatten().map(ToString::to_string) {
+            for example in examples(&help) {
+                *count += 1;
+                let Err(error) = Cli::command().try_get_matches_from(words(&example)) else {
+                    continue;
+                };
+                if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+                    wrong.push(format!("{}: {example}: {error}", command.get_name()));
+                }
+            }
+        }
+        command.get_subcommands().for_each(|below| check(below, count, wrong));
+    }
+
+    /// Each example in the help of a command is one that the command takes.
+    #[test]
+    fn examples_in_help_are_commands() {
+        let (mut count, mut wrong) = (0, Vec::new());
+        check(&Cli::command(), &mut count, &mut wrong);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(count > 150, "{count} examples");
+    }
+}

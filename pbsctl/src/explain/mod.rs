@@ -299,9 +299,9 @@ impl JobView {
         let figures = match measured {
             0 => "from the job file".into(),
             _ => format!(
-                "{} of {} from earlier runs",
+                "from earlier runs for {} of {}",
                 grouped(measured),
-                counted(all, "task", "tasks")
+                counted(all, "task with instructions", "tasks with instructions")
             ),
         };
         if with_figures {
