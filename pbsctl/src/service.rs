@@ -318,7 +318,7 @@ pub(crate) fn status(out: Output, socket: &Socket) -> Result<ExitCode, Failure> 
 fn tell_status(out: Output, status: &Status) -> Result<ExitCode, Failure> {
     out.print(status, || {
         let mut text = format!(
-            "pbsd {} is {} since {}, on {} with {} instructions a millisecond.\n\
+            "pbsd {} is {}; it was started {}, on {} with {} instructions a millisecond.\n\
              {} jobs run, {} are planned, {} wait.\n",
             status.version,
             status.state,

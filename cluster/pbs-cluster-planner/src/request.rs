@@ -278,7 +278,11 @@ impl fmt::Display for Refusal {
             Self::NoSuchRequest(id) => write!(f, "there is no such request: {id}"),
             Self::NotAccepted(why) => why.fmt(f),
             Self::NotKnown(user, group) => {
-                write!(f, "the site has no user {user} with group {group}")
+                if group.is_empty() {
+                    write!(f, "the site has no user {user} without a group; name one with --group")
+                } else {
+                    write!(f, "the site has no user {user} with group {group}")
+                }
             }
             Self::Locked(name) => write!(f, "{name} is locked at this time; ask an operator"),
             Self::NotAllowed(privilege) => write!(f, "the user needs the privilege \"{privilege}\"; ask an operator"),

@@ -209,6 +209,31 @@ fn scene(rows: &Rows, of: &Scene) {
     tell("times-literal", decided / literally, "times", none, what);
 }
 
+/// Measures a wide request beside 10,000 jobs: it is planned, mapped and booked, and given back.
+fn wide_beside(rows: &Rows) {
+    let mut planner = Planner::new(oculus(), rules());
+    for request in requests(10_000, 1, 4096) {
+        let _ = planner.submit(0, &request);
+    }
+    let mut took_us: Vec<f64> = requests(500, 512, 4096)
+        .iter()
+        .filter_map(|request| {
+            let (took_s, planned) = timed(|| {
+                let id = planner.submit(0, request).ok()?;
+                planner.remove(0, id);
+                Some(())
+            });
+            planned.map(|()| took_s * 1e6)
+        })
+        .collect();
+    took_us.sort_by(f64::total_cmp);
+    let mean_us = took_us.iter().sum::<f64>() / took_us.len() as f64;
+    let what = "to plan and give back a request of 512 cores and more beside 10,000 jobs";
+    rows.tell("wide-beside-mean", mean_us, "us", Bar::AtMost(500.0), what);
+    let most_us = took_us[(took_us.len() * 99 / 100).min(took_us.len() - 1)];
+    rows.tell("wide-beside-p99", most_us, "us", Bar::None, "99 % of them");
+}
+
 /// Measures the planner with ten and a hundred times as many jobs.
 fn many(rows: &Rows) {
     let machine = oculus();
@@ -399,6 +424,9 @@ fn main() {
     };
     for of in SCENES.iter().filter(|of| rows.wants(of.part)) {
         scene(&rows, of);
+    }
+    if rows.wants("wide") {
+        wide_beside(&rows);
     }
     if rows.wants("many") {
         many(&rows);

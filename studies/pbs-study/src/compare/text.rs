@@ -53,7 +53,9 @@ fn named(setting: &Setting) -> String {
 }
 
 fn percent(value: f64) -> String {
-    format!("{value:.1} %")
+    // Nearly all is not all.
+    let shown = if value < 100.0 { value.min(99.9) } else { value };
+    format!("{shown:.1} %")
 }
 
 fn table(rows: &[Row]) -> Table {

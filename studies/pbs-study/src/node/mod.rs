@@ -41,7 +41,9 @@ pub struct Options<'a> {
 
 /// `part` of `whole` in percent, to a tenth.
 fn percent(part: u64, whole: u64) -> String {
-    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
+    // Nearly all is not all.
+    let most = if part < whole { 99.9 } else { f64::INFINITY };
+    format!("{:.1} %", (100.0 * part as f64 / whole.max(1) as f64).min(most))
 }
 
 /// A plan could not be made or simulated, and why.
