@@ -207,7 +207,7 @@ impl<M: Memory> Node<M> {
                     return;
                 }
                 // The process that had the CPU competes with the others.
-                self.queue.insert(self.processes.runs_mut(), old, turn);
+                self.enqueue(old);
             }
         }
         let first = self.queue.first().filter(|&p| self.may_fill(p));

@@ -150,6 +150,15 @@ impl<M: Memory> Node<M> {
         }
     }
 
+    /// Puts `p`, which is a candidate, into the queue.  The next plan keeps its turn.
+    pub(super) fn enqueue(&mut self, p: u32) {
+        let window = self.windows.number();
+        self.queue.insert(self.processes.runs_mut(), p, window);
+        if self.processes.get(p).is_some_and(|run| run.copied) {
+            self.processes.note_change(p);
+        }
+    }
+
     #[inline(never)]
     fn requeue_waiting(&mut self, p: u32) {
         if self.floats() {
@@ -163,7 +172,7 @@ impl<M: Memory> Node<M> {
         let runs = self.processes.runs_mut();
         match (queued, candidate) {
             (false, false) => {}
-            (false, true) => self.queue.insert(runs, p, self.windows.number()),
+            (false, true) => self.enqueue(p),
             (true, true) => self.queue.shift(runs, p),
             (true, false) => self.queue.remove(runs, p),
         }

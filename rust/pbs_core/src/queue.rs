@@ -99,6 +99,23 @@ impl<M: Memory> Queue<M> {
         }
     }
 
+    /// Gives `p` the round and the number with which it entered the queue of the plan before, if it
+    /// is in the queue.
+    pub(super) fn keep_turn(&mut self, runs: &mut [Run], p: u32, round: u64, ticket: u64) {
+        let Some(run) = runs.get_mut(p as usize) else {
+            return;
+        };
+        if run.queued != NOT_QUEUED {
+            (run.round, run.ticket) = (round, ticket);
+            self.shift(runs, p);
+        }
+    }
+
+    /// Continues the numbers of the queue of the plan before.
+    pub(super) fn follow(&mut self, old: &Queue<M>) {
+        self.tickets = old.tickets;
+    }
+
     /// Moves `p` to where its urgency puts it.
     pub(super) fn shift(&mut self, runs: &mut [Run], p: u32) {
         let policy = self.policy;

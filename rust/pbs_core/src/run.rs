@@ -76,6 +76,8 @@ pub(super) struct Run {
     /// Number of its tasks that had begun when this plan took over; a task that was held had not
     /// begun.  0 if the process begins a new run.
     pub(super) begun_before: u32,
+    /// Position before which the slots of its tasks had passed when this plan took over.
+    pub(super) behind_before: u32,
     /// The position of the first task that waits for others, from the current
     /// one on; `u32::MAX`: none does.
     pub(super) gate: u32,
@@ -162,6 +164,7 @@ impl Run {
         queued: NOT_QUEUED,
         died_in: format::NO_TASK,
         begun_before: 0,
+        behind_before: 0,
         gate: u32::MAX,
         edge: u32::MAX,
         waits_at: Predecessor::NONE,
@@ -348,10 +351,15 @@ impl Run {
     }
 
     /// Whether the process may fill a slot that is not its own.  The process must be able to run,
-    /// and be behind: the slot of its current task has passed, because the task was preempted or
-    /// pushed along by one that was.
+    /// and be behind.
     pub(super) fn is_candidate(&self, cursor: u32) -> bool {
-        self.can_run() && !self.done && self.own_slot < cursor
+        self.can_run() && !self.done && self.is_behind(cursor)
+    }
+
+    /// Whether the slot of its current task has passed, under this plan or under the plan before:
+    /// the task was preempted, waited for others, or was pushed along by such a task.
+    pub(super) fn is_behind(&self, cursor: u32) -> bool {
+        self.own_slot < cursor || self.position < self.behind_before
     }
 
     /// Whether the process is active: it has begun, and has tasks left.
@@ -414,6 +422,7 @@ saved!([super] Run {
     queued,
     died_in,
     begun_before,
+    behind_before,
     gate,
     edge,
     waits_at,

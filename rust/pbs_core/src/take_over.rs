@@ -38,6 +38,8 @@ struct Before {
     run: Run,
     /// Id of its first task that has not ended.
     task: u32,
+    /// Id of the first of its tasks whose slot has not passed.
+    task_ahead: u32,
     /// Sender, as process and task, of the message that it misses, if that was reported.
     missed_message: Option<(u32, u32)>,
 }
@@ -83,6 +85,7 @@ impl<M: Memory> Node<M> {
     /// Takes over the state of the node as a whole.
     fn follow(&mut self, old: &Node<M>, terms: &Terms, now_ns: u64) {
         self.status.install(terms.dealt_seq, now_ns);
+        self.queue.follow(&old.queue);
         let cause = self.policy.config.stress_cause();
         if !terms.again && !self.lengths.set_stress(cause, self.processes.len()) {
             self.status.keep_stress(&old.status);
@@ -156,6 +159,7 @@ impl<M: Memory> Node<M> {
         Some(Before {
             run: *self.processes.get(from)?,
             task: self.next_task(from),
+            task_ahead: self.task_ahead(from),
             missed_message: self.reported_message_of(from),
         })
     }
@@ -199,7 +203,12 @@ impl<M: Memory> Node<M> {
             self.change(index, |place| *place = run);
             return self.place_anew(index);
         }
+        self.queue.remove(self.processes.runs_mut(), index);
         self.change(index, |place| *place = run);
+        // A candidate has waited since the old plan.
+        let (round, ticket) = (before.run.round, before.run.ticket);
+        self.queue
+            .keep_turn(self.processes.runs_mut(), index, round, ticket);
     }
 
     /// The state in which the process `index` continues from its state `before`.
@@ -245,6 +254,9 @@ impl<M: Memory> Node<M> {
             // A task that is held may retire instructions: it handles signals.
             let has_begun = run.retired_insns > 0 && !old.held;
             run.begun_before = run.position + u32::from(has_begun);
+            if before.task_ahead > task {
+                run.behind_before = self.plan.position_of(index, before.task_ahead);
+            }
         }
         run
     }
@@ -279,6 +291,37 @@ impl<M: Memory> Node<M> {
             return here;
         }
         self.plan.position_of(index, task)
+    }
+
+    /// Id of the first task of process `p` whose slot has not passed, not before the first that has
+    /// not ended.
+    fn task_ahead(&self, p: u32) -> u32 {
+        let Some(run) = self.processes.get(p) else {
+            return 0;
+        };
+        let cursor = self.slot.number();
+        if self.floats() || run.done || !run.is_behind(cursor) {
+            return self.next_task(p);
+        }
+        let count = self.plan.process(p).map_or(0, |process| process.count);
+        // The slots of a process are in the order of its tasks.
+        let (mut behind, mut ahead) = (run.position, count);
+        while behind + 1 < ahead {
+            let middle = behind + (ahead - behind) / 2;
+            let has_passed = middle < run.behind_before
+                || self
+                    .plan
+                    .own_slot(p, middle)
+                    .is_some_and(|slot| slot < cursor);
+            if has_passed {
+                behind = middle;
+            } else {
+                ahead = middle;
+            }
+        }
+        self.plan
+            .task(p, behind)
+            .map_or(0, |last| last.saturating_add(1))
     }
 
     /// Id of the first task of process `p` that has not ended.

@@ -353,13 +353,15 @@ fn task_and_preemptions_may_be_dealt_with_by_a_plan_after_the_next() {
     let lines = ["late preemptions: 1.0 at 1100", "late task: 1.0 at 1501"];
     assert_eq!(scene.log.lines(), lines);
     let dealt_seq = scene.all_seen();
-    // Another process comes first in the plan between.
+    // The process does not run under the plan between, and signals nothing again.
     let between = tasks(&[(3, 0, 1000), (1, 0, 1000), (1, 1, 1000)]);
     scene.set(2, Presence::Blocked);
+    scene.set(1, Presence::Blocked);
     scene.swap_with(config, between, 0);
     assert_eq!(scene.last.grant, None);
     scene.again(dealt_seq);
     assert_eq!(scene.node.process(0).unwrap().preemptions, 0);
+    scene.set(1, Presence::Ready);
     scene.run_as_told(1000);
     assert_eq!(scene.log.lines(), lines);
 }

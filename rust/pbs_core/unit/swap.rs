@@ -56,8 +56,11 @@ fn running_task_keeps_its_counts() {
     assert_eq!((info.id, info.task, info.retired_insns), (2, 1, 0));
     assert_eq!(info.lateness_insns, -50);
     assert_eq!(info.presence, Presence::Ready);
-    // The new process is absent; no process is behind yet.
-    assert_eq!(scene.last.grant, None);
+    // The new process is absent; process 1 was behind, and still is.
+    assert_eq!(
+        (scene.granted(), scene.last.reason),
+        (1, Grant::BlockedSlot)
+    );
     assert_eq!(scene.log.tasks(EventKind::Absent), [(3, 0)]);
     scene.wait(2000);
     assert_eq!((scene.granted(), scene.last.reason), (1, Grant::Slot));
@@ -160,4 +163,42 @@ fn plans_in_quick_succession_leave_unallocated_time() {
         scene.decide();
     }
     assert_eq!(unallocated_ms, 50);
+}
+
+/// Tasks whose slots passed under the plan before fill gaps before their new slots, and no other
+/// tasks do.
+#[test]
+fn task_that_was_behind_fills_gaps_under_the_next_plan() {
+    let slots = [(1, 1000), (1, 500), (1, 400), (2, 1000), (1, 300)];
+    let mut scene = Scene::new(&slots);
+    // Task 0 of process 1 takes its first three slots, and does not end.
+    scene.run_as_told(1000);
+    while scene.granted() == 1 {
+        scene.run_as_told(100);
+    }
+    assert_eq!((scene.granted(), scene.node.cursor()), (2, 3));
+    let next = [
+        (IDLE, 900),
+        (2, 1000),
+        (1, 1000),
+        (1, 500),
+        (1, 400),
+        (1, 300),
+    ];
+    let plan = || text::plan(&next);
+    scene.swap(plan());
+    assert_eq!((scene.granted(), scene.last.reason), (1, Grant::IdleSlot));
+    scene.finish(50);
+    assert_eq!((scene.granted(), scene.last.reason), (1, Grant::IdleSlot));
+    // Another plan in between changes nothing.
+    scene.swap(text::plan(&next));
+    assert_eq!((scene.granted(), scene.last.reason), (1, Grant::IdleSlot));
+    scene.finish(50);
+    scene.finish(50);
+    // The slot of the last task had not passed.
+    assert_eq!(scene.granted(), IDLE);
+    scene.wait(900);
+    assert_eq!((scene.granted(), scene.last.reason), (2, Grant::Slot));
+    scene.finish(1000);
+    assert_eq!((scene.granted(), scene.last.reason), (1, Grant::Slot));
 }
