@@ -2,6 +2,8 @@
 
 //! The run state of one CPU.
 
+use core::ops::DerefMut;
+
 use super::budget::Budget;
 use super::config::{Config, Dispatch};
 use super::event::Counts;
@@ -75,17 +77,37 @@ impl<M: Memory> Node<M> {
         plan_id: u64,
         now_ns: u64,
     ) -> Result<Node<M>, NoMemory> {
-        let mut node = Node::without_places(plan, config, rate, plan_id, now_ns)?;
+        let mut node = Node::without_places(plan, &config, rate, plan_id, now_ns)?;
         node.place_all();
         Ok(node)
     }
 
-    /// [`Node::new`], with [`place_all`](Node::place_all) left to do: until then the node must not
-    /// be used.  The kernel calls that once the node is no longer on its small stack.
-    #[inline(never)]
-    pub fn without_places(
+    /// [`Node::new`], in the memory into which `put` moves the node: the stack of the kernel is
+    /// small.
+    #[inline]
+    pub fn new_in<P: DerefMut<Target = Node<M>>>(
         plan: Plan<M>,
-        config: Config,
+        config: &Config,
+        rate: Rate,
+        plan_id: u64,
+        now_ns: u64,
+        put: impl FnOnce(Node<M>) -> P,
+    ) -> Result<P, NoMemory> {
+        match Node::without_places(plan, config, rate, plan_id, now_ns) {
+            Ok(node) => {
+                let mut node = put(node);
+                node.place_all();
+                Ok(node)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The node before each process has its place.
+    #[inline(never)]
+    fn without_places(
+        plan: Plan<M>,
+        config: &Config,
         rate: Rate,
         plan_id: u64,
         now_ns: u64,
@@ -99,13 +121,13 @@ impl<M: Memory> Node<M> {
         let wait_lists = WaitLists::new(&plan)?;
         Ok(Node {
             status: PlanStatus::new(plan_id, now_ns),
-            policy: Policy::new(config, rates.cpu()),
+            policy: Policy::new(*config, rates.cpu()),
             rates,
             processes,
             queue,
             floating,
             wait_lists,
-            windows: Windows::new(&config, now_ns),
+            windows: Windows::new(config, now_ns),
             budget: Budget::UNKNOWN,
             plan,
             slot: CurrentSlot::FIRST,
@@ -121,7 +143,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// Gives each process its place, where slots float.
-    pub fn place_all(&mut self) {
+    fn place_all(&mut self) {
         if self.floats() {
             (0..self.processes.len() as u32).for_each(|p| self.place_anew(p));
         }

@@ -281,7 +281,7 @@ fn prepare(
     let config = message.config_or(default, rate);
     let change = PlanSwap {
         cpu,
-        node: Some(new_node(plan, config, rate, message.plan_id())?),
+        node: Some(new_node(plan, &config, rate, message.plan_id())?),
         take_over: Some(TakeOver::new(message.dealt_seq(), COPIED_A_LOCK).map_err(|_| ENOMEM)?),
         rows: Some(rows),
         threads,
@@ -301,19 +301,16 @@ fn prepare(
 #[inline(never)]
 fn new_node(
     plan: Plan<KernelMemory>,
-    config: Config,
+    config: &Config,
     rate: Rate,
     plan_id: u64,
 ) -> Result<KBox<Node>> {
     let place = KBox::<Node>::new_uninit(CHARGED)?;
-    match Node::without_places(plan, config, rate, plan_id, clock::monotonic_ns()) {
-        Ok(node) => {
-            let mut node = place.write(node);
-            node.place_all();
-            Ok(node)
-        }
-        Err(_) => Err(ENOMEM),
-    }
+    let now_ns = clock::monotonic_ns();
+    Node::new_in(plan, config, rate, plan_id, now_ns, |node| {
+        place.write(node)
+    })
+    .map_err(|_| ENOMEM)
 }
 
 /// Links the plans that change to each other and to those that stay, by the processes that they
