@@ -12,9 +12,11 @@
 //! is early if it ends a wait before the planned arrival.
 //!
 //! The planned arrivals belong to the plan and never change.  The receiving process has the level
-//! that was reported, with the edge of the message.  Each message and each plan begin a new level:
-//! a plan that deals with a late message declares when the message arrives now.  A plan in which
-//! the arrival is 0 declares no new one, and the level of a message that was reported continues.
+//! that was reported, with the edge of the message and its planned arrival.  Each message and each
+//! plan begin a new level: a plan that deals with a late message declares when the message arrives
+//! now.  A plan in which the arrival is 0 declares no new one: the planned arrival and the level of
+//! a message that was missed remain.  Plans that follow each other closely therefore do not hide a
+//! message that never arrives.
 //!
 //! Everything here runs under the lock of the node and takes constant time.  The lateness is
 //! checked at five moments: when the slot of the receiver begins, when the lateness reaches a level
@@ -49,12 +51,17 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Sender, as process and task, of the message for which `p` waits, if `p` misses it and that
-    /// was reported.
-    pub(super) fn reported_message_of(&self, p: u32) -> Option<(u32, u32)> {
-        let run = self.processes.get(p)?;
-        let is_reported = run.reported_message != 0 && run.reported_edge == run.edge;
-        self.waits_for(p).filter(|_| is_reported)
+    /// Sender, as process and task, of the message that the current task of `p` misses.  The edge
+    /// may be one that `p` has not reached again since a plan took over.
+    pub(super) fn missed_message_of(&self, p: u32) -> Option<(u32, u32)> {
+        let run = self.processes.get(p).filter(|run| run.held)?;
+        let is_ahead = (run.edge..self.plan.end_of_edges(p)).contains(&run.missed_edge);
+        let edge = self.plan.edges.get(run.missed_edge as usize)?;
+        if !is_ahead || edge.position != run.position {
+            return None;
+        }
+        let sender = self.plan.predecessors.get(edge.predecessor as usize)?;
+        Some((sender.id, edge.task))
     }
 
     /// Time until the planned arrival of the message for which `p` waits: a gap of the plan, and no
@@ -92,17 +99,22 @@ impl<M: Memory> Node<M> {
     /// Monotonic time at which the message for which `p` waits is planned to arrive.
     fn awaited_arrival_ns(&self, p: u32) -> Option<u64> {
         let run = self.processes.get(p).filter(|run| run.held)?;
-        let arrival_ns = self.plan.arrival_ns(run.edge)?;
-        Some(self.status.installed_ns().saturating_add(arrival_ns))
+        let installed_ns = self.status.installed_ns();
+        match self.plan.arrival_ns(run.edge)? {
+            0 if run.missed_edge == run.edge => Some(installed_ns.min(run.missed_arrival_ns)),
+            arrival_ns => Some(installed_ns.saturating_add(arrival_ns)),
+        }
     }
 
     /// Planned arrival of the message that `p` misses, and the level that was reported of it.
     fn missed_message(&self, p: u32) -> Option<(u64, u32)> {
         let arrival_ns = self.awaited_arrival_ns(p)?;
         let run = self.processes.get(p)?;
-        let misses =
-            run.reported_wait == Wait::Task as u16 && self.policy.config.has(Threshold::T2Message);
-        let reported = if run.reported_edge == run.edge {
+        // A postponed message is there.
+        let misses = run.reported_wait == Wait::Task as u16
+            && !run.postponed
+            && self.policy.config.has(Threshold::T2Message);
+        let reported = if run.missed_edge == run.edge {
             run.reported_message.into()
         } else {
             0
@@ -122,6 +134,7 @@ impl<M: Memory> Node<M> {
         let Some((arrival_ns, reported)) = self.missed_message(p) else {
             return;
         };
+        self.note_missed(p, arrival_ns);
         let late_ns = now_ns.saturating_sub(arrival_ns);
         let stress = self.stress(now_ns);
         let exceeds = |&percent: &u32| late_ns > self.message_level_ns(stress, percent);
@@ -141,7 +154,21 @@ impl<M: Memory> Node<M> {
         if let Some(run) = self.processes.get_mut(p) {
             // At most `FAILURE`.
             run.reported_message = percent as u16;
-            run.reported_edge = run.edge;
+            if run.copied {
+                self.processes.note_change(p);
+            }
+        }
+    }
+
+    /// Notes the message that `p` misses, for the plan that follows.
+    fn note_missed(&mut self, p: u32, arrival_ns: u64) {
+        let Some(run) = self.processes.get_mut(p) else {
+            return;
+        };
+        if run.missed_edge != run.edge {
+            run.missed_edge = run.edge;
+            run.missed_arrival_ns = arrival_ns;
+            run.reported_message = 0;
             if run.copied {
                 self.processes.note_change(p);
             }

@@ -25,7 +25,7 @@ use super::wire::format;
 const LOOKS_A_DECISION: u32 = 64;
 
 /// Number of edges that are checked when a task ends.
-pub(super) const LOOKS_AT_ONCE: u32 = 8;
+const LOOKS_AT_ONCE: u32 = 8;
 
 impl<M: Memory> Node<M> {
     /// Checks the processes that wait for another CPU, whose processes have ended tasks or are
@@ -312,9 +312,10 @@ impl<M: Memory> Node<M> {
             self.end_wait_for_message(first, now_ns, sink);
         }
         let run = self.processes.get_mut(first)?;
-        // The next plan has no use for what was reported of this message.
-        let changes = run.copied && run.reported_edge == run.edge;
+        // The next plan has no use for what is known of this message.
+        let changes = run.copied && run.missed_edge == run.edge;
         run.edge += u32::from(passes);
+        run.postponed = false;
         run.waits_at = Predecessor::NONE;
         let next = run.next_waiting;
         if changes {
@@ -345,9 +346,11 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Reports that the slot of `p` has begun and `p` is held, unless that was reported.
+    /// Reports that the slot of `p` has begun and `p` is held, unless that was reported.  A process
+    /// whose wait was postponed need not wait for this edge.
     pub(super) fn report_wait(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
-        if let Some(edge) = self.edge_of(p).filter(|_| self.waits(p)) {
+        let postponed = self.processes.get(p).is_some_and(|run| run.postponed);
+        if let Some(edge) = self.edge_of(p).filter(|_| self.waits(p) && !postponed) {
             self.report_wait_once(Wait::Task, p, &edge, now_ns, sink);
             self.check_awaited_message(p, now_ns, sink);
         }

@@ -46,14 +46,15 @@ pub(super) struct Run {
     pub(super) suspended: bool,
     /// The wait that was reported: a [`Wait`](super::Wait), or 0.
     pub(super) reported_wait: u16,
-    /// Greatest level of t2_message that was reported of the message of `reported_edge`, in
-    /// percent.
+    /// Greatest level of t2_message that was reported of the message of `missed_edge`, in percent.
     pub(super) reported_message: u16,
     /// Whether the task for which it waits had ended before: it waits only until a later decision
     /// continues with its edges.
     pub(super) postponed: bool,
-    /// Edge of the last message that was reported.
-    pub(super) reported_edge: u32,
+    /// Edge of the last message that it missed; `u32::MAX`: none.
+    pub(super) missed_edge: u32,
+    /// Monotonic time at which that message was planned to arrive.
+    pub(super) missed_arrival_ns: u64,
     /// Whether its memory has been sampled under this plan, since it has begun.
     pub(super) sampled: bool,
     /// Whether it was copied for the next plan, and has not changed since.
@@ -153,7 +154,8 @@ impl Run {
         reported_wait: 0,
         reported_message: 0,
         postponed: false,
-        reported_edge: u32::MAX,
+        missed_edge: u32::MAX,
+        missed_arrival_ns: 0,
         sampled: false,
         copied: false,
         noted: false,
@@ -411,7 +413,8 @@ saved!([super] Run {
     reported_wait,
     reported_message,
     postponed,
-    reported_edge,
+    missed_edge,
+    missed_arrival_ns,
     sampled,
     copied,
     noted,

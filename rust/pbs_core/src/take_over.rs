@@ -12,13 +12,13 @@ use super::lengths::Lengths;
 use super::level::Level;
 use super::memory::{pause, Interrupted, Memory, NoMemory};
 use super::node::Node;
-use super::order::LOOKS_AT_ONCE;
 use super::plan::Predecessor;
 use super::refusal::{Fault, Refusal};
 use super::run::Run;
 use super::windows::Windows;
 
-/// Number of edges of a process that the last step of a takeover checks, with the run queue locked.
+/// Number of edges of a process that the last step of a takeover checks, with the run queue locked;
+/// also the number of edges among which a message is found that was missed before.
 const EDGES_AT_LAST: usize = 64;
 
 /// The state of the node as a whole that decides how each process is taken over.
@@ -40,7 +40,7 @@ struct Before {
     task: u32,
     /// Id of the first of its tasks whose slot has not passed.
     task_ahead: u32,
-    /// Sender, as process and task, of the message that it misses, if that was reported.
+    /// Sender, as process and task, of the message that it misses.
     missed_message: Option<(u32, u32)>,
 }
 
@@ -160,7 +160,7 @@ impl<M: Memory> Node<M> {
             run: *self.processes.get(from)?,
             task: self.next_task(from),
             task_ahead: self.task_ahead(from),
-            missed_message: self.reported_message_of(from),
+            missed_message: self.missed_message_of(from),
         })
     }
 
@@ -245,7 +245,9 @@ impl<M: Memory> Node<M> {
             run.reported.task = old.reported.task.reopened(info_dealt_seq);
             run.reported.preemptions = old.reported.preemptions.reopened(info_dealt_seq);
             if let Some(edge) = self.edge_of_missed(&run, before) {
-                (run.reported_edge, run.reported_message) = (edge, old.reported_message);
+                run.missed_edge = edge;
+                run.missed_arrival_ns = old.missed_arrival_ns;
+                run.reported_message = old.reported_message;
             }
         } else if !old.done {
             run.account = old.account_without_task();
@@ -261,11 +263,11 @@ impl<M: Memory> Node<M> {
         run
     }
 
-    /// Returns the edge of the message that was reported as late before this plan, if the plan
-    /// declares no new arrival.  Looks at the first edges of the task only.
+    /// Returns the edge of the message that was missed before this plan, if the plan declares no new
+    /// arrival.  Checks the first [`EDGES_AT_LAST`] edges of the task.
     fn edge_of_missed(&self, run: &Run, before: &Before) -> Option<u32> {
         let sender = before.missed_message?;
-        let edges = run.edge..run.edge.saturating_add(LOOKS_AT_ONCE);
+        let edges = run.edge..run.edge.saturating_add(EDGES_AT_LAST as u32);
         let mut edges = edges.filter(|&number| {
             let edge = self.plan.edges.get(number as usize);
             let awaited = edge

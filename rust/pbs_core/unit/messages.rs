@@ -7,9 +7,11 @@ use std::vec;
 use std::vec::Vec;
 
 use crate::wire::{encode, Message, NO_ARRIVAL, PLAN_ARRIVALS, VERSION_2};
-use crate::{Cause, Config, Dispatch, EventKind, Fault, Part, Plan, StdMemory, Threshold};
+use crate::{
+    Cause, Config, Dispatch, EventKind, Fault, Node, Part, Plan, Presence, StdMemory, Threshold,
+};
 
-use super::scene::{Scene, CONFIG};
+use super::scene::{self, Scene, CONFIG};
 use super::text::{self, Cpu};
 
 /// Messages alone, without stress.
@@ -402,4 +404,97 @@ fn planned_gap_is_no_idle_time() {
     assert_eq!(lateness(NO_ARRIVAL), None);
     // Beyond the arrival the plan waits for the process again.
     assert_eq!(lateness(3050), Some(-1250));
+}
+
+/// One decision follows some of the edges of a task.  The messages of the others are there, too.
+#[test]
+fn message_that_is_there_is_not_late_though_a_task_has_many_edges() {
+    let senders = 11..91;
+    let mut slots = vec![(2, 1000)];
+    slots.extend(senders.clone().map(|sender| (sender, 100)));
+    slots.push((2, 1000));
+    let edges: Vec<_> = senders.clone().map(|sender| (2, 1, sender, 0)).collect();
+    let arrivals = [1; 80];
+    let mut scene = Scene::ready(MESSAGES, plan(&slots, &edges, &arrivals));
+    for sender in senders {
+        let p = scene.index(sender);
+        scene.node.end_task(p, 0, &mut scene.log);
+    }
+    scene.finish(1000);
+    while scene.last.again {
+        scene.decide();
+    }
+    assert_eq!(scene.granted(), 2);
+    assert_eq!(told(&scene), []);
+    assert_eq!(scene.log.of(EventKind::Waits).len(), 0);
+}
+
+/// Process 2 misses the message of the last of `edges` senders; the others have sent theirs.
+fn missed_after(edges: u32, arrival_ns: u64) -> (Scene, impl Fn(u64) -> Plan<StdMemory>) {
+    let senders = 11..11 + edges;
+    let mut slots = vec![(2, 10_000)];
+    slots.extend(
+        senders
+            .clone()
+            .flat_map(|sender| [(sender, 100), (sender, 100)]),
+    );
+    let of: Vec<_> = senders.clone().map(|sender| (2, 0, sender, 0)).collect();
+    let net = move |arrival_ns| plan(&slots, &of, &vec![arrival_ns; of.len()]);
+    let config = Config {
+        thresholds: Threshold::T2Message as u64,
+        ..MESSAGES
+    };
+    let mut scene = Scene::absent(config, net(arrival_ns));
+    scene.set(2, Presence::Ready);
+    for sender in senders.clone().take(edges as usize - 1) {
+        let p = scene.index(sender);
+        scene.node.end_task(p, 0, &mut scene.log);
+    }
+    scene.decide();
+    while scene.last.again {
+        scene.decide();
+    }
+    (scene, net)
+}
+
+#[test]
+fn late_message_beyond_the_eighth_edge_is_signalled_once() {
+    let (mut scene, net) = missed_after(40, 100);
+    wait_as_told(&mut scene, 1000);
+    assert_eq!(told(&scene), [(501, 100, 401)]);
+    scene.swap_with(*scene.node.config(), net(0), 0);
+    wait_as_told(&mut scene, 3000);
+    assert_eq!(told(&scene).len(), 1);
+}
+
+/// The process has not reached the edge of the message again when the third plan takes over.
+#[test]
+fn late_message_is_signalled_once_though_two_plans_follow_at_once() {
+    let (mut scene, net) = missed_after(40, 100);
+    wait_as_told(&mut scene, 1000);
+    assert_eq!(told(&scene).len(), 1);
+    let config = *scene.node.config();
+    let mut between = Node::new(net(0), config, scene::RATE, 8, scene.now_ns).unwrap();
+    between.begin(Some(&scene.node), 0, scene.now_ns);
+    scene.node = between;
+    scene.swap_with(config, net(0), 0);
+    wait_as_told(&mut scene, 3000);
+    assert_eq!(told(&scene).len(), 1);
+}
+
+/// Plans that come closer together than t2_message do not hide a message that never arrives.
+#[test]
+fn wait_for_a_message_continues_under_the_next_plan() {
+    let (mut scene, net) = missed_after(1, 100);
+    let config = *scene.node.config();
+    for until_ns in [300, 600, 900] {
+        wait_as_told(&mut scene, until_ns);
+        scene.wait(until_ns - scene.now_ns);
+        scene.swap_with(config, net(0), 0);
+    }
+    assert_eq!(told(&scene), [(501, 100, 401)]);
+    // A plan that declares another arrival begins anew.
+    scene.swap_with(config, net(200), 0);
+    wait_as_told(&mut scene, 3000);
+    assert_eq!(told(&scene)[1..], [(900 + 601, 100, 401)]);
 }
