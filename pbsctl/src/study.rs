@@ -156,9 +156,10 @@ enum StudyCommand {
     /// Compare met deadlines in nets with messages, with planned arrivals and with receivers that only
     /// block (Leppert 2021, 6.2.1)
     ///
-    /// Each net of two CPUs runs without arrivals, with arrivals whose late messages are answered with
-    /// the rest of the plan as it is, and with answers that put receivers behind others. --plans is
-    /// the number of nets.
+    /// Each net of two CPUs runs without arrivals, without arrivals but with answers that move begun
+    /// tasks to the front, with arrivals whose late messages are answered with the rest of the plan
+    /// as it is, and with answers that also put receivers behind others. --plans is the number of
+    /// nets.
     Messages,
 
     /// Measure how often each level of the validation is right (Glaß 2024, 6.1.4)
