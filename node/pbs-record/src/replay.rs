@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use pbs_core::wire::Message;
-use pbs_core::{Begun, Event, Input, InputKind, Node, Rate, Replay, Replayed, StdMemory};
+use pbs_core::{Begun, Event, Input, InputKind, Node, Rate, Refusal, Replay, Replayed, StdMemory};
 use pbs_plan::wire::event_record;
 use pbs_sim::{HeldNode, Snapshot};
 
@@ -181,10 +181,11 @@ impl Recording {
         let kept = self.plans.get(&(number, cpu));
         let kept = kept.ok_or_else(|| format!("the recording does not have plan {number}"))?;
         // The words have what joins it with the plans of other CPUs.
-        let message = Message::parse::<StdMemory>(&kept.message).ok();
-        let section = message.and_then(|message| message.sections().find(|s| s.cpu() == cpu));
-        let plan = section.and_then(|section| pbs_core::Plan::build(&section).ok());
-        let plan = plan.ok_or_else(|| format!("plan {number} is no plan for CPU {cpu}"))?;
+        let wrong = |refusal: Refusal| format!("plan {number} is no plan: {refusal}");
+        let message = Message::parse::<StdMemory>(&kept.message).map_err(wrong)?;
+        let section = message.sections().find(|section| section.cpu() == cpu);
+        let section = section.ok_or_else(|| format!("plan {number} is no plan for CPU {cpu}"))?;
+        let plan = pbs_core::Plan::build(&section).map_err(wrong)?;
         let restored = Node::restore(plan, snapshot.config, &snapshot.words);
         restored.map_err(|error| error.to_string())
     }

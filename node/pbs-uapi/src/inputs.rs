@@ -144,10 +144,8 @@ impl Inputs {
             let bytes = usize::try_from(of.bytes).unwrap_or(usize::MAX);
             let Err(error) = result else {
                 let plan_bytes = usize::try_from(of.plan_bytes).unwrap_or(usize::MAX);
-                let words = buffer.get(plan_bytes..bytes).unwrap_or_default().chunks_exact(8);
-                let words =
-                    words.map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
-                let words = words.collect();
+                let (words, _) = buffer.get(plan_bytes..bytes).unwrap_or_default().as_chunks();
+                let words = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
                 buffer.truncate(plan_bytes);
                 return Ok(SnapshotOf::Taken(TakenSnapshot {
                     next_input: of.next_input,

@@ -65,11 +65,11 @@ impl super::words::Saved for Division {
 }
 
 #[cfg(any(test, feature = "std"))]
-impl super::restore::Restored for Division {
+impl super::restored::Restored for Division {
     fn load(
-        from: &mut super::restore::Words<'_>,
-    ) -> Result<Division, super::restore::SnapshotError> {
-        use super::restore::Restored;
+        from: &mut super::restored::Words<'_>,
+    ) -> Result<Division, super::restored::SnapshotError> {
+        use super::restored::Restored;
         match u64::load(from)? {
             0 => Ok(Division::Turns),
             1 => Ok(Division::Pieces {

@@ -73,11 +73,11 @@ impl super::words::Saved for Lengths {
 }
 
 #[cfg(any(test, feature = "std"))]
-impl super::restore::Restored for Lengths {
+impl super::restored::Restored for Lengths {
     fn load(
-        from: &mut super::restore::Words<'_>,
-    ) -> Result<Lengths, super::restore::SnapshotError> {
-        match <u64 as super::restore::Restored>::load(from)? {
+        from: &mut super::restored::Words<'_>,
+    ) -> Result<Lengths, super::restored::SnapshotError> {
+        match <u64 as super::restored::Restored>::load(from)? {
             0 => Ok(Lengths::New),
             1 => Ok(Lengths::Kept),
             2 => Ok(Lengths::Changed { failed: false }),

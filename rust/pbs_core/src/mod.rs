@@ -68,6 +68,8 @@ mod report;
 mod responses;
 #[cfg(any(test, feature = "std"))]
 mod restore;
+#[cfg(any(test, feature = "std"))]
+mod restored;
 mod run;
 mod signals;
 mod slot;
@@ -100,7 +102,7 @@ pub use predict::{Origin, Predictor};
 pub use rate::Rate;
 pub use refusal::{Errno, Fault, Part, Refusal};
 #[cfg(any(test, feature = "std"))]
-pub use restore::SnapshotError;
+pub use restored::SnapshotError;
 pub use run::Presence;
 pub use signals::NodeThresholds;
 pub use sort::sort;

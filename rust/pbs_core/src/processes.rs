@@ -9,7 +9,7 @@ use super::memory::{Memory, NoMemory};
 use super::plan::Plan;
 use super::rate::Rate;
 #[cfg(any(test, feature = "std"))]
-use super::restore::{Restored, SnapshotError, Words};
+use super::restored::{Restored, SnapshotError, Words};
 use super::run::{Presence, Run};
 use super::sums::{Share, Sums};
 use super::words::Saved;

@@ -14,11 +14,11 @@ macro_rules! saved {
         }
 
         #[cfg(any(test, feature = "std"))]
-        impl $($up)+::restore::Restored for $type {
+        impl $($up)+::restored::Restored for $type {
             fn load(
-                from: &mut $($up)+::restore::Words<'_>,
-            ) -> Result<$type, $($up)+::restore::SnapshotError> {
-                use $($up)+::restore::Restored;
+                from: &mut $($up)+::restored::Words<'_>,
+            ) -> Result<$type, $($up)+::restored::SnapshotError> {
+                use $($up)+::restored::Restored;
                 Ok($type { $($field: Restored::load(from)?),* })
             }
         }
@@ -41,12 +41,12 @@ macro_rules! saved_choice {
         }
 
         #[cfg(any(test, feature = "std"))]
-        impl $($up)+::restore::Restored for $type {
+        impl $($up)+::restored::Restored for $type {
             fn load(
-                from: &mut $($up)+::restore::Words<'_>,
-            ) -> Result<$type, $($up)+::restore::SnapshotError> {
+                from: &mut $($up)+::restored::Words<'_>,
+            ) -> Result<$type, $($up)+::restored::SnapshotError> {
                 let all = [$($type::$choice),*];
-                let place = <u32 as $($up)+::restore::Restored>::load(from)?;
+                let place = <u32 as $($up)+::restored::Restored>::load(from)?;
                 all.get(place as usize).copied().ok_or(from.refusal())
             }
         }

@@ -6,7 +6,7 @@ use super::event::Ended;
 use super::memory::{Memory, NoMemory};
 use super::plan::Plan;
 #[cfg(any(test, feature = "std"))]
-use super::restore::{Restored, SnapshotError, Words};
+use super::restored::{Restored, SnapshotError, Words};
 use super::words::Saved;
 
 /// No process and no predecessor.

@@ -5,7 +5,7 @@
 use super::super::heap::{Heap, Members, NOT_QUEUED};
 use super::super::memory::{Memory, NoMemory};
 #[cfg(any(test, feature = "std"))]
-use super::super::restore::{Restored, SnapshotError, Words};
+use super::super::restored::{Restored, SnapshotError, Words};
 use super::super::run::Run;
 use super::super::words::Saved;
 use super::place::{List, Place};

@@ -8,14 +8,14 @@
 
 use pbs_gen::{Random, Stream};
 use pbs_plan::{After, Plan, Slot};
-use pbs_sim::{Failure, JobScheduler, NodeState, Simulation, Stretch, simulate};
-use pbs_text::{Table, grouped};
+use pbs_sim::{simulate, Failure, JobScheduler, NodeState, Simulation, Stretch};
+use pbs_text::{grouped, Table};
 use pbs_uapi::{Cause, EventKind};
 use serde::Serialize;
 
+use crate::node::plans::{plan, Deviation};
+use crate::node::{kept_alone, percent, sums, Error, Format, Options, Rows, Tally};
 use crate::Study;
-use crate::node::plans::{Deviation, plan};
-use crate::node::{Error, Format, Options, Rows, Tally, kept_alone, percent, sums};
 
 /// Share of the tasks that receive a message, of those that can.
 const MESSAGE_PERMILLE: u64 = 250;
