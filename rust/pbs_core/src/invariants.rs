@@ -49,11 +49,12 @@ impl<M: Memory> Node<M> {
             let progress = node.processes.sums().progress();
             let runs = node.processes.runs().iter().map(|run| Run {
                 check: run.check.still(progress),
-                // Where slots float, the way into a list does not matter, only the order.
-                queued: if node.floats() {
+                // The way into a queue does not matter, only the order, which the runs determine.
+                // Where slots float, the list is that of the place.
+                queued: if node.floats() || run.queued == NOT_QUEUED {
                     NOT_QUEUED
                 } else {
-                    run.queued
+                    0
                 },
                 ..*run
             });

@@ -33,7 +33,7 @@ use super::node::Node;
 use super::words::{Saved, VERSION};
 
 /// Most words about a process, an awaited predecessor, and the node as a whole.
-const OF_PROCESS: usize = 96;
+const OF_PROCESS: usize = 112;
 const OF_PREDECESSOR: usize = 8;
 const OF_NODE: usize = 256;
 

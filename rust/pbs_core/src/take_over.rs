@@ -263,8 +263,8 @@ impl<M: Memory> Node<M> {
         run
     }
 
-    /// Returns the edge of the message that was missed before this plan, if the plan declares no new
-    /// arrival.  Checks the first [`EDGES_AT_LAST`] edges of the task.
+    /// Returns the edge of the message that was missed before this plan, if the plan declares no
+    /// new arrival.  Checks the first [`EDGES_AT_LAST`] edges of the task.
     fn edge_of_missed(&self, run: &Run, before: &Before) -> Option<u32> {
         let sender = before.missed_message?;
         let edges = run.edge..run.edge.saturating_add(EDGES_AT_LAST as u32);

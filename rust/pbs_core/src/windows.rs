@@ -52,6 +52,8 @@ impl Windows {
     /// unallocated time away.
     pub(super) fn take_over(&mut self, old: &Windows) {
         self.start_ns = old.start_ns;
+        // Candidates keep the rounds in which they entered, which are numbers of windows.
+        self.number = old.number;
     }
 
     /// Makes the period that contains `now_ns` the present one.

@@ -2,6 +2,7 @@
 
 //! Time that is taken out of turn, and turns beside the slots.
 
+use crate::wire::IDLE;
 use crate::{Config, EventKind, Grant, Presence};
 
 use super::scene::{Scene, CONFIG};
@@ -125,6 +126,25 @@ fn budget_of_a_window_is_a_part_of_its_own_period() {
     assert_eq!(left_ns(&scene), 990_000);
 }
 
+/// Lets nobody retire anything, until the process has the CPU.  Returns the number of windows.
+fn windows_until_runs(scene: &mut Scene, process: u32) -> u64 {
+    for window in 0..1_000_000 {
+        if scene.granted() == process {
+            return window;
+        }
+        next_window(scene);
+    }
+    panic!("it starves");
+}
+
+/// The time in the window that plans have, and that of others.
+fn next_window(scene: &mut Scene) {
+    for _ in 0..2 {
+        let until_ns = scene.last.until_ns.unwrap();
+        scene.wait(until_ns - scene.now_ns);
+    }
+}
+
 /// Two processes after the plan; the first is later by `later_insns` and retires nothing any more.
 /// Returns the number of windows until the other one has the CPU.
 fn windows_until_the_other_runs(later_insns: u64) -> u64 {
@@ -133,16 +153,24 @@ fn windows_until_the_other_runs(later_insns: u64) -> u64 {
     scene.run(1100);
     assert_eq!((scene.granted(), scene.last.reason), (1, Grant::AfterPlan));
     scene.node.charge(0, later_insns);
-    for window in 0..1_000_000 {
-        if scene.granted() == 2 {
-            return window;
-        }
-        let until_ns = scene.last.until_ns.unwrap();
-        scene.wait(until_ns - scene.now_ns);
-        let until_ns = scene.last.until_ns.unwrap();
-        scene.wait(until_ns - scene.now_ns);
+    windows_until_runs(&mut scene, 2)
+}
+
+/// Rounds continue under the next plan: who has waited there does not go behind all that enter.
+#[test]
+fn who_waits_has_its_turn_under_the_next_plan() {
+    let mut scene = Scene::ready(WINDOWS, text::plan(&[(1, 1000), (2, 1000)]));
+    scene.run(1100);
+    scene.run(1100);
+    scene.node.charge(0, 1 << 40);
+    for _ in 0..95 {
+        next_window(&mut scene);
     }
-    panic!("it starves");
+    windows_until_runs(&mut scene, 1);
+    let next = text::plan(&[(IDLE, 1 << 40), (1, 1000), (2, 1000)]);
+    scene.swap_with(WINDOWS, next, 0);
+    assert_eq!((scene.granted(), scene.last.reason), (1, Grant::IdleSlot));
+    assert!(windows_until_runs(&mut scene, 2) <= 10);
 }
 
 #[test]

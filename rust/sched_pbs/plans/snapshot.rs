@@ -46,7 +46,7 @@ pub(crate) fn take(number: u32) -> Result<Snapshot> {
     let ring = inputs::of_cpu(number).ok_or(ENOENT)?;
     let (plan, _) = read_plan(&control, cpu)?;
     let most = cpu
-        .lock_for_change(|_, _, state| Some(state.node.as_ref()?.most_words()))
+        .lock(|_, _, state| Some(state.node.as_ref()?.most_words()))
         .flatten()
         .ok_or(ENOENT)?;
     if most > bindings::PBS_MAX_SNAPSHOT_WORDS as usize {
@@ -55,7 +55,7 @@ pub(crate) fn take(number: u32) -> Result<Snapshot> {
     let mut room = KVVec::new();
     room.extend_with(most * WORD_BYTES, 0, CHARGED)?;
     let (used_bytes, next_input, time_ns, installed_ns) = cpu
-        .lock_for_change(|_, _, state| {
+        .lock(|_, _, state| {
             let node = state.node.as_ref()?;
             let mut places = room.chunks_exact_mut(WORD_BYTES);
             let mut used_bytes = 0;

@@ -6,6 +6,7 @@ use super::super::event::{Event, EventKind, Sink};
 use super::super::memory::Memory;
 use super::super::next_check::NextCheck;
 use super::super::node::Node;
+use super::super::plan::Predecessor;
 use super::super::run::{Presence, Run};
 use super::super::standing::Clock;
 use super::place::{Came, NO_SLOT, STEPS_A_DECISION};
@@ -142,6 +143,12 @@ impl<M: Memory> Node<M> {
             let Some(run) = self.processes.get(p).copied() else {
                 break;
             };
+            if run.held
+                && (run.postponed || (run.reported_wait == 0 && run.waits_at == Predecessor::NONE))
+            {
+                // A later decision finds the edge that it waits for.
+                break;
+            }
             if run.presence == Presence::Absent {
                 let until_ns = plan_ns.saturating_add(self.absence_ns(p, &run));
                 self.floating.wait_for(p, until_ns);
