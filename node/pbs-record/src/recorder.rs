@@ -136,7 +136,10 @@ impl<W: Write> Recorder<W> {
                         let rate = kept.rate_insns_per_ms;
                         self.writer.kept(number, cpu, rate, &[&kept.bytes])?;
                     }
-                    None => self.writer.no_plan(number, cpu)?,
+                    None => {
+                        self.writer.no_plan(number, cpu)?;
+                        reader.is_cut = true;
+                    }
                 }
             }
         }

@@ -103,6 +103,7 @@ impl Recording {
                     replay.forget();
                     continue;
                 }
+                Stretch::Snapshot(snapshot) if snapshot.time_ns > until_ns => break,
                 Stretch::Snapshot(snapshot) => {
                     replay.forget();
                     expected = None;

@@ -159,7 +159,7 @@ impl Inputs {
                 // The plan may be another one the next time.
                 Some(libc::ENOSPC) if bytes > buffer.len() => buffer.resize(bytes, 0),
                 Some(libc::ENOENT | libc::ENODEV) => return Ok(SnapshotOf::NoPlan),
-                Some(libc::E2BIG) => return Ok(SnapshotOf::TooLarge),
+                Some(libc::E2BIG | libc::ENOMEM) => return Ok(SnapshotOf::TooLarge),
                 Some(libc::ENOTTY) => return Ok(SnapshotOf::Unknown),
                 _ => return Err(error),
             }
