@@ -830,8 +830,11 @@ fn requests_are_ended_all_or_none() {
     assert_ne!(refused.status, 0);
     assert!(refused.stderr.contains("9999"), "{}", refused.stderr);
     assert!(lab.says(&["info"]).contains("2 requests"), "{}", lab.says(&["info"]));
-    let ended = lab.says(&["kill", "2", "1", "2"]);
-    assert_eq!(ended.lines().count(), 2, "{ended}");
+    lab.says(&run_on("rset=1:ncpus=1", &["--depend", "afterok:1"]));
+    // Number 3 ends with number 1, which it follows.
+    let ended = lab.says(&["kill", "2", "1", "2", "3"]);
+    assert_eq!(ended.lines().count(), 3, "{ended}");
+    assert!(lab.says(&["info"]).contains("no requests"), "{}", lab.says(&["info"]));
 }
 
 /// The time of a ledger that is carried out is that of the machine.

@@ -13,7 +13,7 @@ use pbs_clusterd::service::Service;
 use pbs_clusterd::session::{notices, serve, stop, Stopped, WeakNotices};
 use pbs_engine_node::Owners;
 use pbs_launch::signals::Signals;
-use pbs_manager::ledger::{Access, Ledger};
+use pbs_manager::ledger::{Access, Ledger, Served};
 use pbs_manager::{only_mine, Engine, Manager, Simulated};
 use pbs_socket::{inbox, journal, notify, Inbox, Sender};
 use pbs_uapi::clock::unix_s;
@@ -99,6 +99,7 @@ fn serve_with<E: Engine>(
 ) -> Result<(), String> {
     let text = |error: pbs_manager::Error| error.to_string();
     only_mine(&cli.ledger).map_err(text)?;
+    let _served = Served::take(&cli.ledger).map_err(|error| error.to_string())?;
     let attributed = Ledger::attribute(&cli.ledger).map_err(|error| error.to_string())?;
     if let Some(without) = attributed.and_then(|attributed| attributed.describe()) {
         journal::warning(&format!("pbs-clusterd: {without}"));

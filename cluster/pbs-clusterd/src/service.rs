@@ -222,7 +222,13 @@ impl<E: Engine> Service<E> {
                 ids.dedup();
                 let allowed = ids.iter().try_for_each(|&id| self.cluster.check_kill(caller, id));
                 let result = match allowed {
-                    Ok(()) => self.each(caller, &ids, |cluster, id| cluster.kill(caller, id)),
+                    Ok(()) => self.each(caller, &ids, |cluster, id| {
+                        // Requests that follow one, or are inside it, may have ended with it.
+                        match cluster.kill(caller, id) {
+                            Err(Error::NoRequest(_)) => Ok(()),
+                            done => done,
+                        }
+                    }),
                     Err(error) => Err(self.refusal(&error)),
                 };
                 self.later(answer, result);

@@ -28,11 +28,12 @@ impl<E: Engine> Manager<E> {
                 back.push((node, name));
             }
         }
-        if !silent.is_empty() {
-            self.withdraw(&silent, NodeState::Down, SILENT);
-        }
+        // Those that are back first: what leaves the others may find its place there.
         if !back.is_empty() {
             self.bring_back(&back);
+        }
+        if !silent.is_empty() {
+            self.withdraw(&silent, NodeState::Down, SILENT);
         }
     }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::steer::{Link, Settings, Steer};
-use pbs_manager::ledger::Access;
+use pbs_manager::ledger::{Access, Served};
 use pbs_manager::{Error, Manager};
 use pbs_uapi::clock::since_1970;
 
@@ -24,13 +24,15 @@ pub struct Serving {
 ///
 /// # Errors
 ///
-/// What the disk says, and [`Error::Wrong`] if the clock of the ledger is ahead.
+/// What the disk says, [`Error::Wrong`] if the clock of the ledger is ahead, and an error if another
+/// process carries the ledger out.
 pub fn serve(
     ledger: &Path,
     slurm: &mut Slurm,
     serving: Serving,
     mut heard: impl FnMut(&str),
 ) -> Result<(), Error> {
+    let _served = Served::take(ledger)?;
     let link = Link::new(serving.settings.window);
     let (mut manager, recovered) = Manager::open(ledger, Access::Write, link)?;
     manager.check_clock(since_1970().as_secs())?;

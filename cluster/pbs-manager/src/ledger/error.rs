@@ -113,8 +113,8 @@ impl fmt::Display for Error {
             }
             Self::Served(path) => write!(
                 f,
-                "{}: pbsctl cluster serve carries out this ledger, by the clock of the machine; \
-                 end that process first",
+                "{}: another process carries out this ledger, by the clock of the machine; end it \
+                 first",
                 path.display()
             ),
             Self::ReadOnly(path) => {

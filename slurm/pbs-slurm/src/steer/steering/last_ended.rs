@@ -27,7 +27,10 @@ impl LastEnded {
     /// Notes a job that has ended.
     pub(super) fn note(&mut self, key: Key, user: &str) {
         let number = (key.job, key.index);
-        self.of.insert(number, (key.submit_s, user.into()));
+        let before = self.of.insert(number, (key.submit_s, user.into()));
+        if before.is_some_and(|before| before.0 == key.submit_s) {
+            return;
+        }
         self.order.push_back((number, key.submit_s));
         while self.order.len() > self.most {
             let Some((number, submit_s)) = self.order.pop_front() else {
