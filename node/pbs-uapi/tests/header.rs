@@ -9,7 +9,7 @@ use std::process::Command;
 
 use pbs_uapi::record::{
     Attach, Config, Configure, Error, Event, GetPlan, Info, Input, InputsInfo, KeptPlan, PlanCpu,
-    PlanEdge, PlanHeader, PlanProcess, PlanSlot, Process, RingHeader, TaskEnd,
+    PlanEdge, PlanHeader, PlanProcess, PlanSlot, Process, RingHeader, Snapshot, TaskEnd,
 };
 use pbs_uapi::{ioc, Cause, Drop, Eject, EventKind, Grant, ProcessState, Tier, TierCause, Wait};
 
