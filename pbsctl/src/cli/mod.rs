@@ -95,7 +95,9 @@ mod tests {
 
     /// Commands of the examples below a help page. A long one goes on in the next line.
     fn examples(help: &str) -> Vec<String> {
-        let joined = help.replace("\\\n", " ");
+        let parts: Vec<&str> = help.split("\\\n").collect();
+        let rest = parts.iter().skip(1).map(|part| part.trim_start());
+        let joined = parts.iter().take(1).copied().chain(rest).collect::<Vec<_>>().join("");
         let lines = joined.lines().filter_map(|line| line.strip_prefix("  "));
         let mut all = Vec::new();
         for line in lines.filter(|line| !line.starts_with(' ')) {
@@ -120,7 +122,7 @@ mod tests {
                     quote = Some(character);
                     word.get_or_insert_default();
                 }
-                (None, '#' | '>') if word.is_none() => break,
+                (None, '#' | '<' | '>') if word.is_none() => break,
                 (None, ' ') => {
                     words.extend(word.take());
                     if characters.peek() == Some(&' ') {
