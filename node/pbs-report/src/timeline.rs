@@ -226,8 +226,8 @@ impl<'a> Succession<'a> {
     }
 }
 
-/// Returns the next task of the process, by process and task.
-fn following(planned: &[PlannedSlot]) -> HashMap<(u32, u32), u32> {
+/// Returns the next task of the process and its slot, by process and task.
+fn following(planned: &[PlannedSlot]) -> HashMap<(u32, u32), (u32, u64)> {
     let mut last = HashMap::new();
     let mut following = HashMap::new();
     for slot in planned {
@@ -235,7 +235,7 @@ fn following(planned: &[PlannedSlot]) -> HashMap<(u32, u32), u32> {
             continue;
         };
         if let Some(before) = last.insert(process, task) {
-            following.insert((process, before), task);
+            following.insert((process, before), (task, slot.slot as u64));
         }
     }
     following
@@ -310,7 +310,7 @@ struct Builder {
     /// The present slot.
     slot: Option<u64>,
     /// See [`following`]; of the plan in force.
-    next: HashMap<(u32, u32), u32>,
+    next: HashMap<(u32, u32), (u32, u64)>,
     /// Rate of a CPU if the plan declares none.
     rate: Rate,
     timeline: CpuTimeline,
@@ -399,8 +399,9 @@ impl Builder {
 
     /// A process that goes on in its slot gets no new grant: the segment is
     /// cut where the task ended, and the next one is the process's next task.
-    /// It goes on until another grant: a process that fills gaps may do so with
-    /// a task whose slot is still to come, as it was behind under the plan before.
+    /// In its own slot it goes on until it has caught up, that is, until its next
+    /// task has its own slot still to come. In the slot of another it goes on
+    /// until another grant: it may have been behind under the plan before.
     fn task_ended(&mut self, event: &Event) {
         let Some(open) = self.open.as_ref() else {
             return;
@@ -408,7 +409,10 @@ impl Builder {
         if open.process != event.process {
             return;
         }
-        let next = self.next.get(&(event.process, event.task)).copied();
+        let (slot, is_own) = (open.slot, open.reason == Grant::Slot.name());
+        let goes_on = |own: u64| !is_own || slot.is_none_or(|slot| own <= slot);
+        let next = self.next.get(&(event.process, event.task));
+        let next = next.filter(|&&(_, own)| goes_on(own)).map(|&(task, _)| task);
         let following = next.map(|task| ActualSegment {
             start_ns: event.time_ns,
             task: Some(task),
