@@ -45,7 +45,7 @@ impl<E: Engine> Manager<E> {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::nodes_out_of_use`].
+    /// Errors of [`Self::nodes_out_of_use`].
     pub fn node_out(
         &mut self,
         caller: &Caller,
@@ -74,7 +74,7 @@ impl<E: Engine> Manager<E> {
     ///
     /// # Errors
     ///
-    /// Those of [`Self::nodes_back`].
+    /// Errors of [`Self::nodes_back`].
     pub fn node_back(&mut self, caller: &Caller, name: &str) -> Result<Replanned, Error> {
         self.nodes_back(caller, &[name])
     }

@@ -57,7 +57,7 @@ impl<W: Write> Recorder<W> {
             reader.next = reader.ring.bounds().1;
             if let Some(snapshot) = recorder.snapshot(at)? {
                 recorder.rings[at].next = snapshot.next_input;
-                recorder.begin(at, &snapshot)?;
+                recorder.begin(at, snapshot)?;
             }
         }
         Ok(recorder)
@@ -78,7 +78,7 @@ impl<W: Write> Recorder<W> {
             self.read(at, snapshot.next_input)?;
             // More may be lost by now, and another plan may have begun: it needs no snapshot.
             if self.rings[at].next == snapshot.next_input {
-                self.begin(at, &snapshot)?;
+                self.begin(at, snapshot)?;
                 self.rings[at].is_cut = false;
             }
         }
@@ -164,7 +164,7 @@ impl<W: Write> Recorder<W> {
     }
 
     /// Writes a snapshot before the next input.
-    fn begin(&mut self, at: usize, taken: &TakenSnapshot) -> io::Result<()> {
+    fn begin(&mut self, at: usize, taken: TakenSnapshot) -> io::Result<()> {
         let cpu = self.rings[at].ring.cpu();
         let message = Message::parse::<StdMemory>(&taken.plan);
         // The words have the rate.
@@ -181,7 +181,7 @@ impl<W: Write> Recorder<W> {
             time_ns: taken.time_ns,
             begun_ns: taken.installed_ns,
             config,
-            words: taken.words.clone(),
+            words: taken.words,
         };
         self.writer.snapshot(cpu, taken.next_input, &snapshot)
     }

@@ -45,7 +45,7 @@ pub enum SnapshotOf {
     Taken(TakenSnapshot),
     /// The CPU has no plan.
     NoPlan,
-    /// The plan has too many processes and awaited tasks.
+    /// The plan has too many processes and awaited tasks, or the kernel has no memory for them.
     TooLarge,
     /// The kernel takes no snapshots: it is older than this program.
     Unknown,
@@ -102,8 +102,7 @@ impl Inputs {
     /// The plan that is kept under a number, for one of its CPUs; `None`: it is not
     /// kept.
     pub fn kept_plan(&self, number: u64, cpu: u32) -> io::Result<Option<StoredPlan>> {
-        let mut buffer = vec![0_u8; 1 << 16];
-        loop {
+        let kept = with_room(|buffer| {
             let mut kept = KeptPlan {
                 number,
                 cpu,
@@ -112,28 +111,18 @@ impl Inputs {
                 ..KeptPlan::default()
             };
             let result = ioctl(&self.file, ioc::KEPT_PLAN, &mut kept);
-            let bytes = usize::try_from(kept.bytes).unwrap_or(usize::MAX);
-            match result {
-                Ok(()) => {
-                    buffer.truncate(bytes);
-                    return Ok(Some(StoredPlan {
-                        rate_insns_per_ms: kept.rate_insns_per_ms,
-                        bytes: buffer,
-                    }));
-                }
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::ENOENT) => return Ok(None),
-                    Some(libc::ENOSPC) if bytes > buffer.len() => buffer.resize(bytes, 0),
-                    _ => return Err(error),
-                },
-            }
+            (result, kept.bytes, kept.rate_insns_per_ms)
+        });
+        match kept {
+            Ok((bytes, rate_insns_per_ms)) => Ok(Some(StoredPlan { rate_insns_per_ms, bytes })),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
     /// Takes a snapshot of the policy of a CPU, for a replay that begins there.
     pub fn snapshot(&self, cpu: u32) -> io::Result<SnapshotOf> {
-        let mut buffer = vec![0_u8; 1 << 16];
-        loop {
+        let taken = with_room(|buffer| {
             let mut of = Snapshot {
                 cpu,
                 buffer: buffer.as_mut_ptr() as u64,
@@ -141,28 +130,52 @@ impl Inputs {
                 ..Snapshot::default()
             };
             let result = ioctl(&self.file, ioc::SNAPSHOT, &mut of);
-            let bytes = usize::try_from(of.bytes).unwrap_or(usize::MAX);
-            let Err(error) = result else {
-                let plan_bytes = usize::try_from(of.plan_bytes).unwrap_or(usize::MAX);
-                let (words, _) = buffer.get(plan_bytes..bytes).unwrap_or_default().as_chunks();
-                let words = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
-                buffer.truncate(plan_bytes);
-                return Ok(SnapshotOf::Taken(TakenSnapshot {
-                    next_input: of.next_input,
-                    time_ns: of.time_ns,
-                    installed_ns: of.installed_ns,
-                    plan: buffer,
-                    words,
-                }));
-            };
-            match error.raw_os_error() {
-                // The plan may be another one the next time.
-                Some(libc::ENOSPC) if bytes > buffer.len() => buffer.resize(bytes, 0),
-                Some(libc::ENOENT | libc::ENODEV) => return Ok(SnapshotOf::NoPlan),
-                Some(libc::E2BIG | libc::ENOMEM) => return Ok(SnapshotOf::TooLarge),
-                Some(libc::ENOTTY) => return Ok(SnapshotOf::Unknown),
-                _ => return Err(error),
+            (result, of.bytes, of)
+        });
+        let (mut plan, of) = match taken {
+            Ok(taken) => taken,
+            Err(error) => {
+                return match error.raw_os_error() {
+                    Some(libc::ENOENT | libc::ENODEV) => Ok(SnapshotOf::NoPlan),
+                    Some(libc::E2BIG | libc::ENOMEM) => Ok(SnapshotOf::TooLarge),
+                    Some(libc::ENOTTY) => Ok(SnapshotOf::Unknown),
+                    _ => Err(error),
+                }
             }
+        };
+        let plan_bytes = usize::try_from(of.plan_bytes).unwrap_or(usize::MAX);
+        let (words, _) = plan.get(plan_bytes..).unwrap_or_default().as_chunks();
+        let words = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+        plan.truncate(plan_bytes);
+        Ok(SnapshotOf::Taken(TakenSnapshot {
+            next_input: of.next_input,
+            time_ns: of.time_ns,
+            installed_ns: of.installed_ns,
+            plan,
+            words,
+        }))
+    }
+}
+
+/// Calls with a buffer that grows for as long as the kernel says that it needs more: what is asked
+/// for may be larger the next time. `call` returns the size, and what else the kernel answered.
+/// Returns the bytes of the answer with that.
+fn with_room<A>(
+    mut call: impl FnMut(&mut [u8]) -> (io::Result<()>, u64, A),
+) -> io::Result<(Vec<u8>, A)> {
+    let mut buffer = vec![0_u8; 1 << 16];
+    loop {
+        let (result, bytes, answer) = call(&mut buffer);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        match result {
+            Ok(()) => {
+                buffer.truncate(bytes);
+                return Ok((buffer, answer));
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENOSPC) && bytes > buffer.len() => {
+                buffer.resize(bytes, 0);
+            }
+            Err(error) => return Err(error),
         }
     }
 }

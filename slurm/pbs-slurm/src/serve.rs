@@ -24,7 +24,7 @@ pub struct Serving {
 ///
 /// # Errors
 ///
-/// What the disk says, [`Error::Wrong`] if the clock of the ledger is ahead, and an error if another
+/// Errors of the disk, [`Error::Wrong`] if the clock of the ledger is ahead, and an error if another
 /// process carries the ledger out.
 pub fn serve(
     ledger: &Path,

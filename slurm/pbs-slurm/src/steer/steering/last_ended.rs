@@ -19,7 +19,7 @@ pub(super) struct LastEnded {
 }
 
 impl LastEnded {
-    /// Of so many jobs at most.
+    /// A memory of so many jobs at most.
     pub(super) fn new(most: usize) -> Self {
         Self { most, of: HashMap::new(), order: VecDeque::new() }
     }
