@@ -64,6 +64,10 @@ pub struct Limits {
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = at_least_one)]
     pub job_pids: usize,
 
+    /// POSIX timers and queued signals of all programs of a user
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
+    pub job_timers: usize,
+
     /// Jobs of a user that are over and kept in the history; root has no such limit
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = at_least_one)]
     pub user_ended_jobs: usize,
@@ -98,6 +102,7 @@ impl Limits {
         user_bytes: 64 << 20,
         all_bytes: 512 << 20,
         job_pids: 4096,
+        job_timers: 64,
         user_ended_jobs: 5000,
         user_ended_bytes: 64 << 20,
         all_ended_bytes: 1 << 30,

@@ -16,7 +16,7 @@ use clap::Parser;
 use pbs_job::{machine_from_toml, Machine};
 use pbs_launch::cgroup::GroupLimits;
 use pbs_launch::signals::Signals;
-use pbs_launch::{cgroup, raise_open_files, stay_off};
+use pbs_launch::{cgroup, lower_timers, raise_open_files, stay_off};
 use pbs_node::{
     planner_config, this_node, AccountOf, Aim, Error, Node, Options, RunAs, SchedulerCommand,
     Settings,
@@ -188,6 +188,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     };
     let open_files = raise_open_files().map_err(|error| format!("open files: {error}"))?;
     let (limits, open_programs) = cli.limits.within(open_files);
+    lower_timers(limits.job_timers as u64).map_err(|error| format!("timers: {error}"))?;
     let options = Options {
         open_programs: Some(open_programs),
         lease_ns: Some(cli.lease_ns),

@@ -491,6 +491,7 @@ fn is_for_all_users_inner() -> Verdict {
     prepare()?;
     let (_service, mut client) = serve()?;
     let script = "id -u; id -g; id -G; umask; pwd; echo $COLOUR; ulimit -n; \
+         awk '/pending signals/ { print $4, $5 }' /proc/self/limits; \
          echo $SCHED_PBS_CPU $SCHED_PBS_PROGRAM $SCHED_PBS_MEMORY_BYTES; cat /proc/self/cgroup; \
                   (sleep 1000 &) ; touch made";
     as_user(ANN, || {
@@ -563,7 +564,7 @@ fn is_for_all_users_inner() -> Verdict {
     let cgroup = lines.pop().unwrap_or_default().to_string();
     check_eq!(
         lines,
-        ["1000", "1000", "1000 5000", "0027", DIR, "blue", "77", "0 1 32000000"],
+        ["1000", "1000", "1000 5000", "0027", DIR, "blue", "77", "64 64", "0 1 32000000"],
         "what it has: {out}"
     );
     let group = format!("/job-{}", own.number);

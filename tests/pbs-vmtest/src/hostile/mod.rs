@@ -5,6 +5,7 @@
 pub mod neighbours;
 
 use pbs_core::{Config, Dispatch};
+use pbs_launch::lower_timers;
 use pbs_node::planner_config;
 use pbs_uapi::Device;
 
@@ -26,6 +27,9 @@ enum Place {
 /// The deadline of both processes: all slots and a quarter more.
 const DEADLINE_NS: u64 = 200_000_000;
 
+/// Timers of a user's programs that the service starts: the default of `--job-timers`.
+const JOB_TIMERS: u64 = 64;
+
 /// The plan in that order: the configuration of a node, or what planners make of it.
 fn plan(dispatch: Dispatch) -> Plan {
     let plan = taking_turns();
@@ -41,7 +45,13 @@ fn plan(dispatch: Dispatch) -> Plan {
 /// Runs the victim beside a neighbour. Returns the time from the plan to its end.
 fn beside(neighbour: fn(&Device), place: Place, dispatch: Dispatch) -> Result<u64, String> {
     let plan = plan(dispatch);
-    let planned = if place == Place::Planned { neighbour } else { |_: &Device| burn(1 << 40) };
+    let planned = |device: &Device| match place {
+        Place::Planned => {
+            lower_timers(JOB_TIMERS).expect("a limit of timers");
+            neighbour(device);
+        }
+        Place::Outside => burn(1 << 40),
+    };
     let outsider = match place {
         Place::Planned => None,
         Place::Outside => Some(fork(|| {
