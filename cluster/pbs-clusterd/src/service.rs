@@ -60,10 +60,7 @@ impl<E: Engine> Service<E> {
         cluster.defer();
         cluster.learn();
         if let Some(opened) = cluster.open_all() {
-            journal::warning(&format!(
-                "pbs-clusterd: {opened}: only pbsctl cluster serve --slurm updates the times in \
-                 which nodes are closed"
-            ));
+            journal::warning(&format!("pbs-clusterd: {opened}"));
         }
         cluster.look_again();
         Self { cluster, signals, limits, notices, answers: Vec::new(), unwritten: None }

@@ -34,12 +34,17 @@ pub fn serve(
 ) -> Result<(), Error> {
     only_mine(ledger)?;
     let _served = Served::take(ledger)?;
-    let mut told = None;
+    let (mut told, mut is_first) = (None, true);
     loop {
         match Manager::open(ledger, Access::Write, &mut *engine) {
             Ok((mut cluster, _)) => {
                 let now_s = unix_s();
                 cluster.check_clock(now_s)?;
+                if std::mem::take(&mut is_first) {
+                    if let Some(opened) = cluster.open_all() {
+                        heard(&opened);
+                    }
+                }
                 cluster.advance(now_s)?;
                 let is_idle = cluster.open_rows().is_empty();
                 drop(cluster);
@@ -60,5 +65,41 @@ pub fn serve(
         }
         told = trouble;
         sleep(POLL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pbs_manager::ledger::ClosedRow;
+    use pbs_manager::{Caller, Simulated};
+
+    use super::*;
+
+    /// Times in which nodes are closed are those of the planner over Slurm: without it they end.
+    #[test]
+    fn closed_nodes_are_open_under_this_service() {
+        let ledger =
+            std::env::temp_dir().join(format!("pbs-engine-node-{}.db", std::process::id()));
+        let site = "name = 'one'\n[[nodes]]\nname = 'n%d'\ncount = 2\nhas = 'ncpus=8'\n";
+        let now_s = unix_s();
+        {
+            let mut cluster = Manager::create(&ledger, site, now_s, Simulated::default()).unwrap();
+            let times = vec![(now_s, now_s + 5000)];
+            let row = ClosedRow { name: "n2".into(), times, why: "maint".into() };
+            let operator = Caller { user: "op".into(), is_operator: true };
+            cluster.set_closed(&operator, vec![row]).unwrap();
+        }
+        let mut engine = Local::new(Path::new("/does/not/exist"), None, Vec::new());
+        let mut told = Vec::new();
+        serve(&ledger, &mut engine, true, |what| told.push(what.to_owned())).unwrap();
+        assert!(told.iter().any(|what| what.starts_with("node n2 is open again: ")), "{told:?}");
+        let (cluster, _) = Manager::open(&ledger, Access::Read, Simulated::default()).unwrap();
+        assert_eq!(cluster.closed().count(), 0);
+        for end in ["", "-served", "-wal", "-shm"] {
+            let mut name = ledger.clone().into_os_string();
+            name.push(end);
+            // Not each of them is there.
+            let _ = std::fs::remove_file(name);
+        }
     }
 }

@@ -59,7 +59,7 @@ impl<E: Engine> Manager<E> {
         Ok(replanned)
     }
 
-    /// Opens all nodes, and says which; `None`: none was closed. Only the planner over Slurm
+    /// Opens all nodes, and says which and why; `None`: none was closed. Only the planner over Slurm
     /// updates the times in which nodes are closed: without Slurm they would be obeyed for ever.
     /// The caller writes the changes.
     pub fn open_all(&mut self) -> Option<String> {
@@ -73,7 +73,10 @@ impl<E: Engine> Manager<E> {
         let known: Vec<_> = known.collect();
         self.plan_with_closed(&known);
         let names = opened.iter().map(|row| row.name.as_str());
-        let told = (!opened.is_empty()).then(|| nodes_are(names, "open again"));
+        let told = (!opened.is_empty()).then(|| {
+            let open = nodes_are(names, "open again");
+            format!("{open}: only pbsctl cluster serve --slurm updates the times of closed nodes")
+        });
         for row in opened {
             self.tell(None, "node open", row.name.clone());
             self.journal.closed(row);

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Time goes on.
 
-use crate::ledger::NodeState;
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
 use pbs_cluster_planner::RequestId;
 use pbs_resources::format_duration;
 
 use crate::engine::{Engine, Happened};
 use crate::error::Error;
+use crate::ledger::NodeState;
 use crate::manager::Manager;
+use crate::nodes::NamedNode;
 use crate::phases::run_end_s;
 
 /// Maximum number of requests that one pass searches for a better place. Replays have the same
@@ -81,7 +85,8 @@ impl<E: Engine> Manager<E> {
 
     /// Performs all work that is due.
     fn step(&mut self) {
-        for happened in self.engine.happened(self.clock_s) {
+        let mut told = self.engine.happened(self.clock_s).into_iter().peekable();
+        while let Some(happened) = told.next() {
             match happened {
                 Happened::Ended { request, outcome } => self.ended(request, &outcome),
                 Happened::Allocated { request } => self.allocated(request),
@@ -91,15 +96,28 @@ impl<E: Engine> Manager<E> {
                 Happened::RunsElsewhere { request, nodes } => {
                     self.runs_elsewhere(request, &nodes);
                 }
+                // What is planned on many nodes of one report is planned again once.
                 Happened::NodeFailed { node, why } => {
-                    self.out_as_told(&node, NodeState::Down, &why);
+                    let nodes = self.nodes_told(node, &mut told, |next| match next {
+                        Happened::NodeFailed { node, why: theirs } if *theirs == why => Some(node),
+                        _ => None,
+                    });
+                    self.out_as_told(&nodes, NodeState::Down, &why);
                 }
                 Happened::NodeDrained { node, why } => {
-                    self.out_as_told(&node, NodeState::Offline, &why);
+                    let nodes = self.nodes_told(node, &mut told, |next| match next {
+                        Happened::NodeDrained { node, why: theirs } if *theirs == why => Some(node),
+                        _ => None,
+                    });
+                    self.out_as_told(&nodes, NodeState::Offline, &why);
                 }
                 Happened::NodeBack { node } => {
-                    if let Some(place) = self.machine.node_by_name(&node) {
-                        self.bring_back(&[(place, node)]);
+                    let nodes = self.nodes_told(node, &mut told, |next| match next {
+                        Happened::NodeBack { node } => Some(node),
+                        _ => None,
+                    });
+                    if !nodes.is_empty() {
+                        self.bring_back(&nodes);
                     }
                 }
             }
@@ -126,9 +144,30 @@ impl<E: Engine> Manager<E> {
         self.planner.forget_before(self.clock_s);
     }
 
-    fn out_as_told(&mut self, node: &str, state: NodeState, why: &str) {
-        if let Some(place) = self.machine.node_by_name(node) {
-            self.withdraw(&[(place, node.into())], state, why);
+    /// Takes reports that say the same of other nodes off `told`, and returns the nodes of all,
+    /// `first` among them, in the order of the machine. `node` names the node of a report that says
+    /// the same.
+    fn nodes_told(
+        &self,
+        first: String,
+        told: &mut Peekable<IntoIter<Happened>>,
+        node: impl Fn(&Happened) -> Option<&String>,
+    ) -> Vec<NamedNode> {
+        let mut names = vec![first];
+        while let Some(name) = told.peek().and_then(&node) {
+            names.push(name.clone());
+            told.next();
+        }
+        let known = |name: String| Some((self.machine.node_by_name(&name)?, name));
+        let mut nodes: Vec<NamedNode> = names.into_iter().filter_map(known).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    fn out_as_told(&mut self, nodes: &[NamedNode], state: NodeState, why: &str) {
+        if !nodes.is_empty() {
+            self.withdraw(nodes, state, why);
         }
     }
 

@@ -372,6 +372,35 @@ fn a_watched_request_that_is_late_ends_no_other() {
     std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
 }
 
+/// Nodes that an engine reports together are planned round once: each request hears of it once.
+#[test]
+fn nodes_that_are_reported_together_move_each_request_once() {
+    let site = "name = 'small'\n[[nodes]]\nname = 'n%d'\ncount = 4\nhas = 'ncpus=8'\n";
+    let mut engine = Watches(Simulated::with_phases(1, 1), Vec::new());
+    let path = directory("reported-together").join("ledger");
+    let mut manager = Manager::create(&path, site, T, &mut engine).unwrap();
+    let when = When::Fixed { start_s: T + 500 };
+    let later = manager.submit(&user("u"), &Wish { when, ..wish("2:ncpus=8", 100) }).unwrap()[0];
+    let row = |manager: &Manager<&mut Watches>| manager.details(later).unwrap().0;
+    let names: Vec<String> = row(&manager).nodes.iter().map(|part| part.node.clone()).collect();
+    // The same node twice, and one that the site does not have.
+    let drained = [&names[0], &names[1], &names[1], &"n9".to_owned()]
+        .map(|node| Happened::NodeDrained { node: node.clone(), why: "smoke".into() });
+    manager.engine_mut().1.extend(drained);
+    manager.advance(T + 2).unwrap();
+    let told = manager.details(later).unwrap().1;
+    let moved: Vec<_> = told.iter().filter(|event| event.what == "moved").collect();
+    assert_eq!(moved.len(), 1, "{told:?}");
+    assert!(row(&manager).nodes.iter().all(|part| !names.contains(&part.node)));
+    assert_eq!(manager.nodes_out().count(), 2);
+    let back = names.iter().map(|node| Happened::NodeBack { node: node.clone() });
+    manager.engine_mut().1.extend(back);
+    manager.advance(T + 4).unwrap();
+    assert_eq!(manager.nodes_out().count(), 0);
+    drop(manager);
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+}
+
 /// Nodes that fail together abort each request once, and a reservation only if it has no other
 /// node. Requests are told of all these nodes. One unknown name changes nothing.
 #[test]
