@@ -268,7 +268,7 @@ fn told(plan: Result<Plan, Vec<Problem>>, file: &Path) -> Result<Plan, Failure> 
 
 /// Writes a file, or leaves what was there as it was.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    write_beside(file, text.as_bytes()).map_err(|error| Failure::file(file, &error))
+    write_beside(file, text.as_bytes()).map_err(|error| Failure::output(file, &error))
 }
 
 /// Writes to a new file beside, which then takes the place of the old one: if the
