@@ -12,6 +12,7 @@ use pbs_study::compare::{swept_settings, Parameters, Scheduler, Setting, SWEPT_S
 use crate::complete;
 use crate::config_option::with_numbers;
 use crate::failure::Failure;
+use crate::files;
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareOptions {
@@ -86,7 +87,7 @@ pub(crate) struct CompareOptions {
     sweep: bool,
 
     /// Write what is kept as a picture into this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = files::pictures)]
     pub(crate) svg: Option<PathBuf>,
 }
 

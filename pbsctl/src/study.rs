@@ -112,7 +112,7 @@ enum StudyCommand {
         measured: Option<PathBuf>,
 
         /// Write figure 9 of the thesis, with 1,000 bins, to this directory
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", value_parser = files::pictures)]
         svg: Option<PathBuf>,
     },
 
@@ -209,7 +209,7 @@ struct EvolvingOptions {
     node_memory: f64,
 
     /// Write the figures as pictures to this directory too
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = files::pictures)]
     svg: Option<PathBuf>,
 }
 
