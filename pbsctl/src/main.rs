@@ -21,6 +21,7 @@ mod explain;
 mod failure;
 mod files;
 mod gen;
+mod given;
 mod hints;
 mod history;
 mod history_file;

@@ -677,6 +677,75 @@ fn options_of_generated_jobs_are_refused_beside_a_trace() {
     }
 }
 
+/// Options that no scheduler of a replay reads, and no model of jobs, are refused with what they
+/// need.
+#[test]
+fn options_without_effect_are_refused() {
+    let traces = traces("cluster-trace-unread");
+    let refused = |command: &[&str], options: &[&str], told: &str| {
+        let ran = replay(&traces, &[command, options].concat(), "");
+        assert_eq!(ran.status, 2, "{options:?}: {}{}", ran.stdout, ran.stderr);
+        let option = options[options.len() - 2];
+        let begin = format!("pbsctl: {option} has no effect here: it needs {told}");
+        assert!(ran.stderr.starts_with(&begin), "{options:?}: {}", ran.stderr);
+    };
+    let easy = ["memory.swf", "--cores", "64", "--policy", "easy"];
+    let optimised = "--policy optimised or planned-optimised";
+    for (options, told) in [
+        (&["--learner", "quantile"][..], "--policy easy++, or optimised with --estimates learned"),
+        (&["--estimates", "learned"], "--policy optimised, optimised-start or"),
+        (&["--backfills", "5"], "--policy planned or conservative, or easy on the nodes of a site"),
+        (&["--deadline-cost", "5"], "--policy optimised-deadline or planned-optimised"),
+        (&["--express", "5"], "--policy optimised-deadline"),
+        (&["--express-below", "5m"], "--policy optimised-deadline"),
+        (&["--orders", "5"], optimised),
+        (&["--placements", "5"], optimised),
+        (&["--slowdown-cost", "5"], optimised),
+        (&["--fairness-cost", "5"], optimised),
+        (&["--length-cost", "5"], optimised),
+        (&["--even-after", "5s"], optimised),
+        (&["--search-seed", "5"], optimised),
+        (&["--policy", "planned", "--queues-on", "pool"], "--policy fcfs, easy or sjf-easy"),
+    ] {
+        // The last policy option counts with those before it.
+        let easy = if options[0] == "--policy" { &easy[..3] } else { &easy[..] };
+        refused(easy, options, told);
+    }
+    let oculus = ["--generate", "oculus", "--jobs", "5"];
+    refused(&oculus, &["--accuracy", "50"], "--generate lublin");
+    // On the nodes of a site, easy reads it; and learned run times are read by easy++.
+    for options in [
+        &["memory.swf", "--site", "small.toml", "--policy", "easy", "--backfills", "5"][..],
+        &["memory.swf", "--cores", "64", "--policy", "easy++", "--learner", "quantile"],
+    ] {
+        let ran = replay(&traces, options, "");
+        assert_eq!(ran.status, 0, "{options:?}: {}", ran.stderr);
+    }
+    let lublin = ["--generate", "lublin", "--cores", "64", "--jobs", "5", "--seeds", "2"];
+    let ran = replay(&traces, &[&lublin[..], &["--output", "out.swf"]].concat(), "");
+    assert_eq!(ran.status, 2, "{}", ran.stdout);
+    assert!(ran.stderr.contains("--output holds one replay, and --seeds 2 replays several"));
+    let workload = |options: &[&str]| pbsctl(&[&["cluster", "workload"], options].concat(), "");
+    for (options, told) in [
+        (["--cores", "5"], "--cores has no effect here: it needs --model lublin"),
+        (["--load", "5"], "--load has no effect here: it needs --model lublin"),
+        (["--accuracy", "5"], "--accuracy has no effect here: it needs --model lublin"),
+        (["--jobs", "0"], "invalid value '0' for '--jobs <N>'"),
+        (["--per-day", "0"], "invalid value '0' for '--per-day <N>'"),
+    ] {
+        let ran = workload(&options);
+        assert_eq!(ran.status, 2, "{options:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains(told), "{options:?}: {}", ran.stderr);
+    }
+    let ran = workload(&["--model", "lublin", "--per-day", "5"]);
+    assert!(ran.stderr.contains("--per-day has no effect here: it needs --model oculus"));
+    for option in ["--events", "--window", "--grace"] {
+        let ran = pbsctl(&["cluster", "serve", option, "5s"], "");
+        assert_eq!(ran.status, 2, "{option}: {}", ran.stderr);
+        assert!(ran.stderr.contains("has no effect here: it needs --slurm"), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn memory_of_a_trace_is_planned_or_said_not_to_be() {
     let traces = traces("cluster-trace-memory");

@@ -133,6 +133,23 @@ fn configuration_changes_while_a_plan_is_in_force() {
     }
 }
 
+/// Options that a simulation does not read are refused, and so is a change after its end.
+#[test]
+fn options_without_effect_are_refused() {
+    for (options, told) in [
+        (&["--max-answers", "5"][..], "--max-answers has no effect here: it needs --scheduler"),
+        (&["--shared-answer", "5"], "--shared-answer has no effect here: it needs --scheduler"),
+        (
+            &["--change", "50ms:idle_policy=pieces", "--change", "1s:idle_policy=latest"],
+            "--change: the simulation ends after 185 ms, before 1 s; write an earlier time",
+        ),
+    ] {
+        let ran = pbsctl(&[&["sim", "-"], options].concat(), LATE);
+        assert_eq!(ran.status, 2, "{options:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains(told), "{options:?}: {}", ran.stderr);
+    }
+}
+
 #[test]
 fn the_command_line_overrides_the_plan() {
     let (head, tail) = LATE.split_once("[config]").unwrap();

@@ -18,7 +18,8 @@ use super::replay_policy::{EstimatesName, PolicyOptions};
 use super::replay_timed::Timed;
 use super::trace_file::read_trace;
 use crate::failure::Failure;
-use crate::files::write;
+use crate::files::{picture, write};
+use crate::given::{Conditional, Given};
 use crate::output::{counted, write_err, write_out, Output};
 
 #[derive(Args, Debug)]
@@ -37,9 +38,10 @@ pub(super) struct ReplayOptions {
         value_name = "N",
         default_value_t = 10_000,
         requires = "generate",
-        conflicts_with = "trace"
+        conflicts_with = "trace",
+        value_parser = clap::value_parser!(u32).range(1..)
     )]
-    jobs: usize,
+    jobs: u32,
 
     /// Load while the generated jobs arrive: requested core time, in percent of the capacity
     #[arg(
@@ -115,18 +117,29 @@ pub(super) struct ReplayOptions {
     output: Option<PathBuf>,
 
     /// Draw utilisation and slowdown to FILE, as SVG
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = picture)]
     picture: Option<PathBuf>,
 }
+
+/// What options of the model of Lublin and Feitelson need.
+const LUBLIN: &str = "--generate lublin";
 
 /// Accuracy of the run times that users of OCuLUS declare (Keller, section 6).
 const OCULUS_ACCURACY_PERCENT: u64 = 22;
 
+/// Jobs of OCuLUS a day, on average.
+const MEAN_DAY: u32 = workload::MEAN_DAY as u32;
+
 #[derive(Args, Debug)]
 pub(super) struct WorkloadOptions {
     /// Number of jobs
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    jobs: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    jobs: u32,
 
     /// Model of the jobs
     #[arg(long, value_enum, value_name = "MODEL", default_value = "oculus")]
@@ -160,8 +173,13 @@ pub(super) struct WorkloadOptions {
     accuracy: u64,
 
     /// Number of jobs a day; for oculus only. OCuLUS had 3,082 on average and at most 196,217
-    #[arg(long, value_name = "N", default_value_t = workload::MEAN_DAY)]
-    per_day: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = MEAN_DAY,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    per_day: u32,
 
     /// Seed of the jobs
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -229,7 +247,7 @@ struct Schedule {
     planning: Planning,
 }
 
-pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), Failure> {
+pub(super) fn replay_trace(out: Output, options: &Given<ReplayOptions>) -> Result<(), Failure> {
     match (&options.trace, options.generate) {
         (Some(path), _) => replay_file(out, options, path),
         (None, model) => {
@@ -240,10 +258,29 @@ pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), F
     }
 }
 
-fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), Failure> {
+/// Refuses options that neither the jobs nor a scheduler read.
+fn refuse_unread(options: &Given<ReplayOptions>, on: &Cluster) -> Result<(), Failure> {
+    let is_lublin = options.generate == Some(Model::Lublin);
+    let accuracy = Conditional { field: "accuracy", is_read: is_lublin, needs: LUBLIN };
+    let mut all = options.policies.conditional(on);
+    all.push(accuracy);
+    options.refuse_unread(&all)?;
+    let files = [("--output", &options.output), ("--picture", &options.picture)];
+    match files.into_iter().find(|(_, file)| file.is_some() && options.seeds > 1) {
+        Some((option, _)) => Err(Failure::Usage(format!(
+            "{option} holds one replay, and --seeds {} replays several traces; leave one of them \
+             out",
+            options.seeds
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn replay_file(out: Output, options: &Given<ReplayOptions>, path: &Path) -> Result<(), Failure> {
     let mut trace = read_trace(path)?;
     let (on, machine) = Cluster::of_trace(options.site.as_deref(), options.cores, &trace.header)?;
     let on = on.with_rules(!options.policies.without_rules);
+    refuse_unread(options, &on)?;
     let fits: Vec<bool> = trace.jobs.iter().map(|job| on.fits(job)).collect();
     if !fits.contains(&true) {
         let too_great = memory_remark(&on, &trace.jobs, &fits);
@@ -333,19 +370,21 @@ fn orphans_remark(jobs: &[TraceJob], fits: &[bool]) -> Option<String> {
 
 fn replay_generated(
     out: Output,
-    options: &ReplayOptions,
+    options: &Given<ReplayOptions>,
     on: &Cluster,
     model: Model,
 ) -> Result<(), Failure> {
+    refuse_unread(options, on)?;
     let mut replays = Vec::new();
     for seed in options.seed..options.seed.saturating_add(options.seeds) {
         let jobs = match model {
             Model::Oculus => {
-                let jobs = workload::Workload::oculus(options.jobs, workload::MEAN_DAY, seed);
+                let jobs =
+                    workload::Workload::oculus(options.jobs as usize, workload::MEAN_DAY, seed);
                 jobs.with_load(on.cores, options.load).generate()
             }
             Model::Lublin => Lublin {
-                jobs: options.jobs,
+                jobs: options.jobs as usize,
                 cores: on.cores,
                 load_percent: options.load,
                 accuracy_percent: options.accuracy,
@@ -473,15 +512,21 @@ fn text(replayed: &Replayed) -> String {
     text + &replayed.comparison.text(Format::Text)
 }
 
-pub(super) fn write_workload(out: Output, options: &WorkloadOptions) -> Result<(), Failure> {
+pub(super) fn write_workload(out: Output, options: &Given<WorkloadOptions>) -> Result<(), Failure> {
+    let is_lublin = options.model == Model::Lublin;
+    let of_lublin = |field| Conditional { field, is_read: is_lublin, needs: "--model lublin" };
+    let per_day = Conditional { field: "per_day", is_read: !is_lublin, needs: "--model oculus" };
+    let [cores, load, accuracy] = ["cores", "load", "accuracy"].map(of_lublin);
+    options.refuse_unread(&[cores, load, accuracy, per_day])?;
+    let count = options.jobs as usize;
     let (jobs, cores) = match options.model {
         Model::Oculus => {
-            let jobs = workload::oculus(options.jobs, options.per_day.max(1), options.seed);
+            let jobs = workload::oculus(count, options.per_day as usize, options.seed);
             (jobs, workload::CORES)
         }
         Model::Lublin => {
             let lublin = Lublin {
-                jobs: options.jobs,
+                jobs: count,
                 cores: options.cores,
                 load_percent: options.load,
                 accuracy_percent: options.accuracy,
