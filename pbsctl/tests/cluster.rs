@@ -118,6 +118,74 @@ fn lines_of_a_script_that_are_not_read_are_reported() {
     assert!(ran.stderr.is_empty(), "{}", ran.stderr);
 }
 
+/// Users of sbatch and qsub are told what to write instead.
+#[test]
+fn habits_of_other_systems_have_hints() {
+    let lab = Lab::new("cluster-habits");
+    let script = lab.0.join("slurm.sh");
+    fs::write(&script, "#!/bin/sh\n#SBATCH -n 4\n#SBATCH -t 10\nrun\n").unwrap();
+    let script = script.to_str().unwrap();
+    let ran = lab.run(&["alloc", script, "arg"]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let told = format!(
+        "pbsctl: the command stands behind --, such as pbsctl cluster alloc --res rset=ncpus=4 -t \
+         1h -- {script} arg; lines 2, 3 with #SBATCH are not read; write #CCS lines instead"
+    );
+    assert!(ran.stderr.starts_with(&told), "{}", ran.stderr);
+    for (words, told) in [
+        (
+            &["--res", "select=2:ncpus=4:mem=4gb"][..],
+            "select= is of PBS Pro; write the number of chunks and a chunk: rset=2:ncpus=4:mem=4gb",
+        ),
+        (
+            &["--res", "nodes=2:ppn=8"],
+            "nodes= and ppn= are of Torque; write the number of chunks and a chunk: rset=2:ncpus=8",
+        ),
+        (&["-l", "select=2:ncpus=4"], "pbsctl: resources are written as --res rset=2:ncpus=16"),
+        (&["--ntasks=4"], "pbsctl: resources are written as --res rset=2:ncpus=16"),
+    ] {
+        let ran = lab.run(&[&["alloc"], words].concat());
+        assert_eq!(ran.status, 2, "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(told), "{words:?}: {}", ran.stderr);
+    }
+    // A script that is not there has no options to read.
+    let missing = lab.0.join("none.sh");
+    let missing = missing.to_str().unwrap();
+    let ran = lab.run(&["alloc", "--", missing]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let told =
+        format!("pbsctl: {missing}: there is no such file here, and no options in it are read");
+    assert!(ran.stderr.starts_with(&told), "{}", ran.stderr);
+    let ran = lab.run(&run_on("rset=ncpus=1", &["--", missing]));
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let doctor = pbsctl(&["cluster", "doctor", "long"], "");
+    assert_eq!(doctor.status, 2, "{}", doctor.stderr);
+    assert!(doctor.stderr.contains("write pbsctl cluster doctor --partition long"));
+}
+
+/// The planner for Slurm says what is missing of its hooks, and what keeps it from planning.
+#[test]
+fn the_planner_for_slurm_says_what_is_missing() {
+    let files = [("slurm.conf", "ClusterName=lab\nNodeName=n1 CPUs=4\n")];
+    let directory = directory("cluster-serve-slurm", &files);
+    let events = directory.join("none/events");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_pbsctl"))
+        .args(["cluster", "serve", "--slurm", "--partition", "long", "--events"])
+        .arg(&events)
+        .env("SLURM_CONF", directory.join("slurm.conf"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    for part in [
+        "jobs of long can't be planned with them; pbsctl cluster doctor --partition long lists",
+        "none/events: No such file or directory",
+        "install them and make its directory",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
 #[test]
 fn times_and_numbers_are_those_of_other_systems() {
     let lab = Lab::new("cluster-times-numbers");
@@ -498,9 +566,11 @@ fn the_doctor_of_slurm_says_what_is_missing_and_what_site_it_is() {
     assert_eq!(made.status, 0, "{}", made.stderr);
     let other = pbsctl(&["cluster", "doctor", "--conf", &conf, "--partition", "x"], "");
     assert!(other.stdout.contains("error: PartitionName is plan"), "{}", other.stdout);
+    assert!(other.stdout.contains("name another one with --partition"), "{}", other.stdout);
     let none = pbsctl(&["cluster", "doctor", "--conf", &path("none.conf")], "");
     assert_eq!((none.status, none.stdout.as_str()), (1, ""));
     assert!(none.stderr.contains("none.conf: No such file"), "{}", none.stderr);
+    assert!(none.stderr.contains("name Slurm's configuration with --conf"), "{}", none.stderr);
 }
 
 #[test]
