@@ -846,6 +846,46 @@ fn memory_of_a_trace_is_planned_or_said_not_to_be() {
     assert!(ran.stdout.contains("3 jobs on 64 cores"), "{}", ran.stdout);
 }
 
+/// Jobs that never ran are counted by reason under each scheduler, and so are those that are left
+/// out.
+#[test]
+fn jobs_that_never_ran_have_reasons() {
+    let traces = traces("cluster-trace-unstarted");
+    // Group 1 may have 4 cores at once.
+    let jobs = "1 0 -1 100 8 -1 -1 8 200 -1 1 1 1 -1 -1 -1 -1 -1\n\
+                2 1 -1 50 1 -1 -1 1 60 -1 1 2 2 -1 -1 -1 1 5\n\
+                3 2 -1 50 99 -1 -1 99 60 -1 1 2 2 -1 -1 -1 -1 -1\n";
+    let asked = ["-", "--site", "ruled.toml", "--policy", "easy,planned,conservative"];
+    let ran = replay(&traces, &asked, jobs);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let reasons =
+        "2 jobs never ran: 1 is excluded by rules of the site (such as job 1), 1 follows a \
+                   job that never ran (such as job 2)\n";
+    for line in [
+        &format!("\nEASY: {reasons}"),
+        &format!("\nplanned: {reasons}"),
+        "1 job is larger than the cluster, and left out: 1 needs more cores than the cluster has \
+         (such as job 3)\n",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("\nconservative: "), "{}", ran.stdout);
+    let json = replay(&traces, &[&asked[..], &["--json"]].concat(), jobs).json();
+    let of = |why: &str, first: u64| serde_json::json!({ "why": why, "jobs": 1, "first": first });
+    let unstarted = &json["policies"][0]["unstarted_by_reason"];
+    assert_eq!(*unstarted, serde_json::json!([of("rules", 1), of("predecessor", 2)]));
+    assert_eq!(json["too_large_by_reason"], serde_json::json!([of("cores", 3)]));
+    // Generated jobs of OCuLUS are too large for a small machine.
+    let generate = ["--generate", "oculus", "--cores", "2", "--jobs", "300", "--policy", "fcfs"];
+    let json = replay(&traces, &[&generate[..], &["--json"]].concat(), "").json();
+    let of_seed = &json["replays"][0];
+    let too_large = of_seed["too_large"].as_u64().unwrap();
+    assert_eq!(too_large + of_seed["jobs"].as_u64().unwrap(), 300);
+    assert!(too_large > 0 && of_seed["too_large_by_reason"][0]["why"] == "cores", "{of_seed}");
+    let ran = replay(&traces, &generate, "");
+    assert!(ran.stdout.contains("larger than the cluster, and left out: "), "{}", ran.stdout);
+}
+
 #[test]
 fn queues_obey_the_rules_of_the_site() {
     let traces = traces("cluster-trace-rules");

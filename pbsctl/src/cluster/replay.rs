@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use pbs_cluster_sim::{
     against, against_text, as_they_came, check, replay, swf, workload, Against, Comparison,
-    Estimates, Format, Lublin, Outcome, Planning, Policy, RunTimeErrors, Size, Summary, TraceJob,
+    Estimates, Format, Lublin, NeverRan, Outcome, Planning, Policy, RunTimeErrors, Size, Summary,
+    TraceJob, Unstarted,
 };
 use pbs_text::grouped;
 use serde::Serialize;
@@ -206,6 +207,7 @@ struct Replayed {
     site: String,
     left_out: u64,
     too_large: usize,
+    too_large_by_reason: Vec<Unstarted>,
     notes: Vec<swf::Note>,
     remarks: Vec<String>,
     #[serde(flatten)]
@@ -227,6 +229,8 @@ struct Generated {
 #[derive(Serialize)]
 struct OfSeed {
     seed: u64,
+    too_large: usize,
+    too_large_by_reason: Vec<Unstarted>,
     workload: Summary,
     #[serde(flatten)]
     comparison: Comparison,
@@ -245,6 +249,7 @@ struct Schedule {
     jobs: Vec<TraceJob>,
     outcomes: Vec<Outcome>,
     planning: Planning,
+    unstarted: Vec<Unstarted>,
 }
 
 pub(super) fn replay_trace(out: Output, options: &Given<ReplayOptions>) -> Result<(), Failure> {
@@ -286,6 +291,7 @@ fn replay_file(out: Output, options: &Given<ReplayOptions>, path: &Path) -> Resu
         let too_great = memory_remark(&on, &trace.jobs, &fits);
         return Err(no_jobs(path, &trace, fits.len(), too_great));
     }
+    let too_large_by_reason = too_large(&on, &trace.jobs);
     let orphans = orphans_remark(&trace.jobs, &fits);
     let too_great = memory_remark(&on, &trace.jobs, &fits);
     let mut fit = fits.iter();
@@ -304,6 +310,7 @@ fn replay_file(out: Output, options: &Given<ReplayOptions>, path: &Path) -> Resu
         site: on.site.name.clone(),
         left_out: trace.notes.left_out(),
         too_large: fits.iter().filter(|fits| !**fits).count(),
+        too_large_by_reason,
         notes: trace.notes.iter().cloned().collect(),
         remarks: remarks.collect(),
         comparison,
@@ -352,6 +359,19 @@ fn memory_remark(on: &Cluster, jobs: &[TraceJob], fits: &[bool]) -> Option<Strin
     ))
 }
 
+/// Counts jobs for which even the empty cluster has no room, by reason.
+fn too_large(on: &Cluster, jobs: &[TraceJob]) -> Vec<Unstarted> {
+    let why = |job: &TraceJob| {
+        if on.fits(&TraceJob { memory_bytes: None, ..*job }) {
+            NeverRan::Memory
+        } else {
+            NeverRan::Cores
+        }
+    };
+    let too_large = jobs.iter().filter(|job| !on.fits(job));
+    Unstarted::count(too_large.map(|job| (why(job), job.number)))
+}
+
 /// Remark on jobs whose preceding jobs are too large for the cluster.
 fn orphans_remark(jobs: &[TraceJob], fits: &[bool]) -> Option<String> {
     let both = || jobs.iter().zip(fits);
@@ -392,6 +412,8 @@ fn replay_generated(
             }
             .generate(),
         };
+        let too_large_by_reason = too_large(on, &jobs);
+        let too_large = too_large_by_reason.iter().map(|of| of.jobs).sum();
         let jobs = told(options, on, jobs, seed);
         let name = format!("{}, seed {seed}", name_of(model));
         let (comparison, schedule) = compare(options, on, &name, &jobs)?;
@@ -399,7 +421,8 @@ fn replay_generated(
             write(file, &trace_text(&of.jobs, Some(&of.outcomes), on.cores))?;
         }
         write_picture(options, &comparison)?;
-        replays.push(OfSeed { seed, workload: Summary::of(&jobs), comparison });
+        let workload = Summary::of(&jobs);
+        replays.push(OfSeed { seed, too_large, too_large_by_reason, workload, comparison });
     }
     let comparisons: Vec<Comparison> = replays.iter().map(|of| of.comparison.clone()).collect();
     let generated = Generated {
@@ -417,6 +440,11 @@ fn replay_generated(
             text += &format!("{remark}\n");
         }
         for of in &generated.replays {
+            if of.too_large > 0 {
+                let jobs = counted(of.too_large as u64, "job is", "jobs are");
+                let reasons = Unstarted::text(&of.too_large_by_reason);
+                text += &format!("{jobs} larger than the cluster, and left out: {reasons}\n");
+            }
             text += &(of.comparison.text(Format::Text) + "\n");
         }
         text + &against_text(&generated.against, Format::Text)
@@ -459,7 +487,8 @@ fn compare(
     for &name in &options.policies.policy {
         let mut policy = options.policies.scheduler(name, on);
         let of = run(jobs, policy.as_mut(), on.cores)?;
-        comparison.push_with(policy.name(), &of.jobs, &of.outcomes, of.planning);
+        let unstarted = of.unstarted.clone();
+        comparison.push_with(policy.name(), &of.jobs, &of.outcomes, of.planning, unstarted);
         schedule = Some(of);
     }
     if options.policies.run_time_errors {
@@ -491,10 +520,11 @@ fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Schedul
         write_err("\n");
     }
     let outcomes = outcomes.map_err(|fault| Failure::Failed(format!("{name}: {fault}")))?;
+    let unstarted = Unstarted::of_replay(jobs, &outcomes, cores, &policy.declined());
     let jobs = as_they_came(jobs, &outcomes);
     check(&jobs, &outcomes, cores)
         .map_err(|invalid| Failure::Failed(format!("{name}: {invalid}")))?;
-    Ok(Schedule { jobs, outcomes, planning: policy.planning() })
+    Ok(Schedule { jobs, outcomes, planning: policy.planning(), unstarted })
 }
 
 fn text(replayed: &Replayed) -> String {
@@ -507,7 +537,8 @@ fn text(replayed: &Replayed) -> String {
     }
     if replayed.too_large > 0 {
         let jobs = counted(replayed.too_large as u64, "job is", "jobs are");
-        text += &format!("{jobs} larger than the cluster, and left out\n");
+        let reasons = Unstarted::text(&replayed.too_large_by_reason);
+        text += &format!("{jobs} larger than the cluster, and left out: {reasons}\n");
     }
     text + &replayed.comparison.text(Format::Text)
 }
