@@ -10,8 +10,9 @@ use pbs_planner::plan_building::planner_config;
 use pbs_study::compare::{swept_settings, Parameters, Scheduler, Setting, SWEPT_SCHEDULERS};
 
 use crate::complete;
-use crate::config_option::with_numbers;
+use crate::config_option::{numbers_of, with_numbers};
 use crate::failure::Failure;
+use crate::files;
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareOptions {
@@ -86,19 +87,26 @@ pub(crate) struct CompareOptions {
     sweep: bool,
 
     /// Write what is kept as a picture into this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = files::pictures)]
     pub(crate) svg: Option<PathBuf>,
 }
 
 impl CompareOptions {
+    /// Whether a setting has a rogue.
+    pub(crate) fn has_rogues(&self) -> bool {
+        self.sweep || self.rogues.iter().any(|&rogues| rogues > 0)
+    }
+
     /// Parameters of the study.
     pub(crate) fn parameters(&self) -> Result<Parameters, Failure> {
-        let mut numbers = self.config.clone();
+        let mut config = with_numbers(&self.config, planner_config(Config::DEFAULT))?;
         if let Some((period_ns, unallocated_ns)) = self.window {
-            numbers.push(format!("window_period_ns={period_ns}"));
-            numbers.push(format!("window_unallocated_ns={unallocated_ns}"));
+            let numbers = [
+                format!("window_period_ns={period_ns}"),
+                format!("window_unallocated_ns={unallocated_ns}"),
+            ];
+            config = numbers_of("--window", "--config ", &numbers, config)?;
         }
-        let config = with_numbers(&numbers, planner_config(Config::DEFAULT))?;
         let all: &[Scheduler] = if self.sweep { &SWEPT_SCHEDULERS } else { &Scheduler::ALL };
         let chosen = all
             .iter()

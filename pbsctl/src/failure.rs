@@ -20,6 +20,11 @@ pub(crate) const DECLINED: u8 = 6;
 pub(crate) const DEADLINE_MISSED: u8 = 7;
 pub(crate) const DIFFERS: u8 = 8;
 pub(crate) const INTERRUPTED: u8 = 130;
+/// The status that shells have for a program which SIGPIPE ended.
+pub(crate) const NO_READER: u8 = 141;
+
+/// Description of [`Failure::NoReader`].
+const GONE: &str = "the reader of the output has gone";
 
 /// Number of problems of a schedule that are printed as text. Those of a file are no more
 /// ([`pbs_text::Problems`]).
@@ -40,6 +45,8 @@ pub(crate) enum Failure {
     Declined(Declined),
     /// A request to a cluster was declined; why.
     NotPlanned(String),
+    /// The reader of the output has gone, as `head` does when it has seen enough.
+    NoReader,
 }
 
 impl Failure {
@@ -51,6 +58,19 @@ impl Failure {
             }
             _ => format!("{file}: {error}"),
         })
+    }
+
+    /// Failure to write standard output, or a pipe in its place.
+    pub(crate) fn output(name: impl AsRef<Path>, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::NoReader,
+            _ => Self::file(name, error),
+        }
+    }
+
+    /// Whether nobody is to be told: who has enough of the output needs no message.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self, Self::NoReader)
     }
 
     /// Refusal of `what` by the kernel.
@@ -65,6 +85,7 @@ impl Failure {
             Self::Failed(_) => FAILED,
             Self::Invalid { .. } | Self::NotValid(_) => INVALID_PLAN,
             Self::Declined(_) | Self::NotPlanned(_) => DECLINED,
+            Self::NoReader => NO_READER,
         }
     }
 
@@ -87,6 +108,7 @@ impl Failure {
                 json!({ "valid": false, "problems": problems.collect::<Vec<_>>() })
             }
             Self::NotPlanned(why) => json!({ "declined": { "why": why } }),
+            Self::NoReader => json!({ "error": GONE }),
             Self::Declined(declined) => {
                 let Declined { file, job, why, earliest_deadline_ns } = declined;
                 json!({
@@ -160,6 +182,7 @@ impl fmt::Display for Failure {
             }
             Self::Declined(declined) => declined.fmt(f),
             Self::NotPlanned(why) => write!(f, "pbsctl: the request is declined: {why}"),
+            Self::NoReader => write!(f, "pbsctl: {GONE}"),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::num::NonZeroU32;
 use std::os::unix::fs::{fchown, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pbs_plan::{from_toml, leppert, Plan};
 use pbs_text::json::{is_json, toml_of_json};
@@ -266,9 +266,49 @@ fn told(plan: Result<Plan, Vec<Problem>>, file: &Path) -> Result<Plan, Failure> 
     plan.map_err(|problems| Failure::Invalid { file: name(file), problems })
 }
 
+/// Endings of names that promise a format. Other endings, such as those of temporary files, promise
+/// nothing.
+const FORMATS: [&str; 19] = [
+    "bmp", "csv", "eps", "gif", "htm", "html", "jpeg", "jpg", "json", "md", "pdf", "png", "ps",
+    "svg", "svgz", "tif", "tiff", "toml", "webp",
+];
+
+/// The format that a name promises by its ending, if that is another than the one written.
+pub(crate) fn other_format<'a>(file: &'a Path, written: &[&str]) -> Option<&'a str> {
+    let ending = file.extension()?.to_str()?;
+    let is = |format: &&str| ending.eq_ignore_ascii_case(format);
+    (FORMATS.iter().any(is) && !written.iter().any(is)).then_some(ending)
+}
+
+/// A file that gets a picture, for options.
+pub(crate) fn picture(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match other_format(&path, &["svg"]) {
+        Some(ending) => Err(format!(
+            "the picture is written as SVG, and not as {ending}; name a file that ends in .svg, \
+             such as {}",
+            path.with_extension("svg").display()
+        )),
+        None => Ok(path),
+    }
+}
+
+/// A directory that gets pictures, for options.
+pub(crate) fn pictures(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match other_format(&path, &[]).filter(|_| !path.is_dir()) {
+        Some(ending) => Err(format!(
+            "a directory is named here, into which pictures are written as SVG, and no file that \
+             ends in .{ending}; name a directory, such as {}",
+            path.with_extension("").display()
+        )),
+        None => Ok(path),
+    }
+}
+
 /// Writes a file, or leaves what was there as it was.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    write_beside(file, text.as_bytes()).map_err(|error| Failure::file(file, &error))
+    write_beside(file, text.as_bytes()).map_err(|error| Failure::output(file, &error))
 }
 
 /// Writes to a new file beside, which then takes the place of the old one: if the
@@ -318,6 +358,20 @@ fn write_beside(file: &Path, text: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pictures_are_written_under_their_format() {
+        let told = picture("out/plan.PNG").unwrap_err();
+        assert!(told.ends_with("such as out/plan.svg") && told.contains("not as PNG"), "{told}");
+        for name in ["plan.svg", "plan.SVG", "plan", "/dev/stdout", "tmp.Xa3kd", "v1.2"] {
+            assert_eq!(picture(name), Ok(PathBuf::from(name)));
+        }
+        let told = pictures("figures.svg").unwrap_err();
+        assert!(told.ends_with("such as figures"), "{told}");
+        for name in ["figures", "v1.2", "."] {
+            assert_eq!(pictures(name), Ok(PathBuf::from(name)));
+        }
+    }
 
     /// A device or a pipe may have no end.
     #[test]

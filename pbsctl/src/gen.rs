@@ -11,6 +11,7 @@ use pbs_plan::{leppert, to_toml};
 use serde_json::json;
 
 use crate::failure::Failure;
+use crate::given::{Conditional, Given};
 use crate::output::Output;
 use crate::plans;
 use crate::quantities::{bytes_span, insns_span, permille, permille_span};
@@ -153,11 +154,12 @@ fn orders() -> impl TypedValueParser<Value = SlotOrder> {
     PossibleValuesParser::new(values).try_map(|name| name.parse::<SlotOrder>())
 }
 
-pub(crate) fn gen(out: Output, options: &GenOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn gen(out: Output, options: &Given<GenOptions>) -> Result<ExitCode, Failure> {
     if options.list {
         list(out)?;
         return Ok(ExitCode::SUCCESS);
     }
+    options.refuse_unread(&options.conditional())?;
     let parameters = options.parameters();
     let mut plan = generate(&parameters).map_err(|error| {
         let option = error.parameter.replace('_', "-");
@@ -192,6 +194,37 @@ pub(crate) fn gen(out: Output, options: &GenOptions) -> Result<ExitCode, Failure
 }
 
 impl GenOptions {
+    /// Options without effect where a share or an amount is 0, which most of them are by default.
+    /// The command line in a plan has all of them, therefore their defaults are never refused.
+    fn conditional(&self) -> [Conditional; 4] {
+        let usual = Parameters::default();
+        let (has_edges, has_messages) = (self.edge_permille > 0, self.message_permille > 0);
+        [
+            (
+                "idle_insns",
+                self.idle_permille > 0 || self.idle_insns == usual.idle_insns,
+                "--idle-permille of more than 0",
+            ),
+            (
+                "message_permille",
+                has_edges || self.message_permille == usual.message_permille,
+                "--edge-permille of more than 0",
+            ),
+            (
+                "message_sigma_permille",
+                has_messages || self.message_sigma_permille == usual.message_sigma_permille,
+                "--message-permille of more than 0",
+            ),
+            (
+                "memory_sigma_permille",
+                self.memory_bytes != Span::new(0, 0)
+                    || self.memory_sigma_permille == usual.memory_sigma_permille,
+                "--memory-bytes of more than 0",
+            ),
+        ]
+        .map(|(field, is_read, needs)| Conditional { field, is_read, needs })
+    }
+
     fn parameters(&self) -> Parameters {
         Parameters {
             scenario: self.scenario,

@@ -63,6 +63,9 @@ impl Output {
 
     /// Tells what went wrong; the answer is the exit status.
     pub(crate) fn tell(self, failure: &Failure) -> ExitCode {
+        if failure.is_silent() {
+            return ExitCode::from(failure.code());
+        }
         report(&failure.to_string());
         if self.json {
             write_failure(failure);
@@ -138,7 +141,7 @@ pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
 pub(crate) fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    written.map_err(|error| Failure::file("standard output", &error))
+    written.map_err(|error| Failure::output("standard output", &error))
 }
 
 /// Writes a message to standard error, in which text of others may stand.

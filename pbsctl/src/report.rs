@@ -48,7 +48,28 @@ pub(crate) struct ReportOptions {
     pub(crate) chart: Option<String>,
 }
 
+/// Refuses a name that promises another format than that of the page or the picture.
+fn check_format(options: &ReportOptions) -> Result<(), Failure> {
+    let (what, format, endings): (_, _, &[&str]) = match options.chart {
+        Some(_) => ("picture is written as SVG", "svg", &["svg"]),
+        None => ("page is written as HTML", "html", &["html", "htm"]),
+    };
+    let Some(file) = &options.output else { return Ok(()) };
+    let Some(ending) = files::other_format(file, endings) else { return Ok(()) };
+    let picture = if options.chart.is_none() && ending.eq_ignore_ascii_case("svg") {
+        "; --chart writes one of its pictures as SVG"
+    } else {
+        ""
+    };
+    Err(Failure::Usage(format!(
+        "--output: the {what}, and not as {ending}; name a file that ends in .{format}, such as \
+         {}{picture}",
+        file.with_extension(format).display()
+    )))
+}
+
 pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, Failure> {
+    check_format(options)?;
     let text = files::read(&options.file)?;
     let name = files::name(&options.file);
     let failed = |message: String| Failure::Failed(format!("{name}: {message}"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A run, as it is listed.
 
+use pbs_history::Outcome;
 use pbs_node::queue::RunSummary;
 use pbs_node_api::Job;
 use serde::Serialize;
@@ -55,6 +56,19 @@ impl RunRow {
 
     pub(crate) fn state(&self) -> &str {
         &self.state
+    }
+
+    /// Outcome of a process of the run, in the words of the run. Events do not tell the end of each
+    /// process: such a one ended as its run did, and has no outcome before.
+    pub(crate) fn process_outcome<'a>(&'a self, of_process: &'a str) -> Option<&'a str> {
+        if of_process != Outcome::Unknown.name() {
+            return Some(of_process);
+        }
+        if self.state != "over" {
+            return None;
+        }
+        let of_run = self.outcome.as_deref();
+        of_run.filter(|of_run| *of_run != Outcome::Complete.name()).or(Some(of_process))
     }
 }
 

@@ -12,11 +12,13 @@ use pbs_node_api::{Alteration, Environment, Job, JobKey, Refusal, Shown, Status,
 use pbs_text::{columns, grouped, program_end, shown as foreign, span};
 use serde_json::json;
 
+use crate::column::{user, Around};
 use crate::complete;
 use crate::failure::Failure;
 use crate::files::{self, Kind};
 use crate::hints::report_hints;
 use crate::output::Output;
+use crate::row::RunRow;
 use crate::socket::Socket;
 use crate::terms::{Terms, When};
 use crate::times::{local, local_ms};
@@ -252,13 +254,15 @@ pub(crate) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Fai
 pub(crate) fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
     out.print(&shown, || {
         let job = &shown.job;
+        // Words are those of the list.
+        let (run, around) = (RunRow::from(job.clone()), Around::new());
         let at = |unix_ns: Option<u64>| unix_ns.map(local_ms);
         let rows = [
             ("Job", Some(format!("{} ({})", job.number, job.name))),
             ("State", Some(job.state.clone())),
             ("Reason", job.reason.clone()),
-            ("Outcome", job.outcome.clone()),
-            ("User", job.uid.map(|uid| uid.to_string())),
+            ("Outcome", run.outcome.clone()),
+            ("User", user(&run, &around)),
             ("Priority", job.priority.map(|priority| priority.to_string())),
             ("Best effort", job.best_effort.map(|is| if is { "yes".into() } else { "no".into() })),
             ("CPUs", job.cpus.as_deref().map(cpu_list)),
@@ -281,7 +285,7 @@ pub(crate) fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
                 let name = process.name.clone();
                 vec![
                     name.unwrap_or_else(|| process.number.to_string()),
-                    process.outcome.clone(),
+                    run.process_outcome(&process.outcome).unwrap_or("-").into(),
                     format!("{}/{}", process.ended_tasks, process.tasks),
                     grouped(process.planned_insns),
                     grouped(process.retired_insns),

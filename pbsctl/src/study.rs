@@ -20,6 +20,7 @@ use crate::compare_options::CompareOptions;
 use crate::cosched::study::{Part, Parts};
 use crate::failure::Failure;
 use crate::files;
+use crate::given::{Conditional, Given};
 use crate::output::{write_err, Output};
 
 const STUDY_HELP: &str = "\
@@ -97,7 +98,7 @@ enum StudyCommand {
     /// The jobs are those that scripts/compare-schedulers runs in the virtual machine: 20 jobs
     /// with deadlines on one CPU. --plans is the number of draws. Several loads, errors, shapes or
     /// numbers of rogues give a table each.
-    Compare(CompareOptions),
+    Compare(Given<CompareOptions>),
 
     /// Test whether deviations average out, as the thesis assumes (Leppert 2021, 1.3 and 3.3.6)
     ///
@@ -112,7 +113,7 @@ enum StudyCommand {
         measured: Option<PathBuf>,
 
         /// Write figure 9 of the thesis, with 1,000 bins, to this directory
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", value_parser = files::pictures)]
         svg: Option<PathBuf>,
     },
 
@@ -174,7 +175,7 @@ enum StudyCommand {
     /// An adaptive mesh that cannot predict its number of nodes, and parameter sweeps that use the
     /// rest, run under the resource manager of pbsctl rms in virtual time. Only the meshes are
     /// random.
-    Evolving(EvolvingOptions),
+    Evolving(Given<EvolvingOptions>),
 
     /// Recompute the claims about co-scheduling (Rados 2019), and the distance of its schedulers
     /// from the optimum
@@ -209,7 +210,7 @@ struct EvolvingOptions {
     node_memory: f64,
 
     /// Write the figures as pictures to this directory too
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = files::pictures)]
     svg: Option<PathBuf>,
 }
 
@@ -229,7 +230,8 @@ enum FormatName {
     Rst,
 }
 
-pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn study(out: Output, options: &Given<StudyOptions>) -> Result<ExitCode, Failure> {
+    refuse_unread(out, options)?;
     let format = match options.format {
         FormatName::Text => Format::Text,
         FormatName::Rst => Format::Rst,
@@ -292,6 +294,33 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
         StudyCommand::Idle => print.counted(idle::study(&settings), None),
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses options that the study does not read.
+fn refuse_unread(out: Output, options: &Given<StudyOptions>) -> Result<(), Failure> {
+    let has_plans = !matches!(options.what, StudyCommand::Arrays | StudyCommand::Evolving(_));
+    let plans = "a study of plans, which arrays and evolving are not";
+    let has_seed = !matches!(options.what, StudyCommand::Arrays);
+    let seed = "a study with random numbers, which arrays is not";
+    options.refuse_unread(&[
+        Conditional { field: "plans", is_read: has_plans, needs: plans },
+        Conditional { field: "seed", is_read: has_seed, needs: seed },
+        Conditional { field: "format", is_read: !out.json, needs: "tables, which --json has not" },
+    ])?;
+    match &options.what {
+        StudyCommand::Evolving(wanted) => {
+            let has_figure = wanted.figure.is_empty() || wanted.figure.contains(&4);
+            let needs = "figure 4 (--figure 4)";
+            let memory = Conditional { field: "node_memory", is_read: has_figure, needs };
+            wanted.refuse_unread(&[memory])
+        }
+        StudyCommand::Compare(wanted) => {
+            let needs = "--rogues of more than 0";
+            let is_read = wanted.has_rogues();
+            wanted.refuse_unread(&[Conditional { field: "rogue_factor", is_read, needs }])
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Format and destination of the output of studies.

@@ -118,6 +118,74 @@ fn lines_of_a_script_that_are_not_read_are_reported() {
     assert!(ran.stderr.is_empty(), "{}", ran.stderr);
 }
 
+/// Users of sbatch and qsub are told what to write instead.
+#[test]
+fn habits_of_other_systems_have_hints() {
+    let lab = Lab::new("cluster-habits");
+    let script = lab.0.join("slurm.sh");
+    fs::write(&script, "#!/bin/sh\n#SBATCH -n 4\n#SBATCH -t 10\nrun\n").unwrap();
+    let script = script.to_str().unwrap();
+    let ran = lab.run(&["alloc", script, "arg"]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let told = format!(
+        "pbsctl: the command stands behind --, such as pbsctl cluster alloc --res rset=ncpus=4 -t \
+         1h -- {script} arg; lines 2, 3 with #SBATCH are not read; write #CCS lines instead"
+    );
+    assert!(ran.stderr.starts_with(&told), "{}", ran.stderr);
+    for (words, told) in [
+        (
+            &["--res", "select=2:ncpus=4:mem=4gb"][..],
+            "select= is of PBS Pro; write the number of chunks and a chunk: rset=2:ncpus=4:mem=4gb",
+        ),
+        (
+            &["--res", "nodes=2:ppn=8"],
+            "nodes= and ppn= are of Torque; write the number of chunks and a chunk: rset=2:ncpus=8",
+        ),
+        (&["-l", "select=2:ncpus=4"], "pbsctl: resources are written as --res rset=2:ncpus=16"),
+        (&["--ntasks=4"], "pbsctl: resources are written as --res rset=2:ncpus=16"),
+    ] {
+        let ran = lab.run(&[&["alloc"], words].concat());
+        assert_eq!(ran.status, 2, "{words:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(told), "{words:?}: {}", ran.stderr);
+    }
+    // A script that is not there has no options to read.
+    let missing = lab.0.join("none.sh");
+    let missing = missing.to_str().unwrap();
+    let ran = lab.run(&["alloc", "--", missing]);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    let told =
+        format!("pbsctl: {missing}: there is no such file here, and no options in it are read");
+    assert!(ran.stderr.starts_with(&told), "{}", ran.stderr);
+    let ran = lab.run(&run_on("rset=ncpus=1", &["--", missing]));
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let doctor = pbsctl(&["cluster", "doctor", "long"], "");
+    assert_eq!(doctor.status, 2, "{}", doctor.stderr);
+    assert!(doctor.stderr.contains("write pbsctl cluster doctor --partition long"));
+}
+
+/// The planner for Slurm says what is missing of its hooks, and what keeps it from planning.
+#[test]
+fn the_planner_for_slurm_says_what_is_missing() {
+    let files = [("slurm.conf", "ClusterName=lab\nNodeName=n1 CPUs=4\n")];
+    let directory = directory("cluster-serve-slurm", &files);
+    let events = directory.join("none/events");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_pbsctl"))
+        .args(["cluster", "serve", "--slurm", "--partition", "long", "--events"])
+        .arg(&events)
+        .env("SLURM_CONF", directory.join("slurm.conf"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    for part in [
+        "jobs of long can't be planned with them; pbsctl cluster doctor --partition long lists",
+        "none/events: No such file or directory",
+        "install them and make its directory",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
 #[test]
 fn times_and_numbers_are_those_of_other_systems() {
     let lab = Lab::new("cluster-times-numbers");
@@ -498,9 +566,11 @@ fn the_doctor_of_slurm_says_what_is_missing_and_what_site_it_is() {
     assert_eq!(made.status, 0, "{}", made.stderr);
     let other = pbsctl(&["cluster", "doctor", "--conf", &conf, "--partition", "x"], "");
     assert!(other.stdout.contains("error: PartitionName is plan"), "{}", other.stdout);
+    assert!(other.stdout.contains("name another one with --partition"), "{}", other.stdout);
     let none = pbsctl(&["cluster", "doctor", "--conf", &path("none.conf")], "");
     assert_eq!((none.status, none.stdout.as_str()), (1, ""));
     assert!(none.stderr.contains("none.conf: No such file"), "{}", none.stderr);
+    assert!(none.stderr.contains("name Slurm's configuration with --conf"), "{}", none.stderr);
 }
 
 #[test]
@@ -677,6 +747,75 @@ fn options_of_generated_jobs_are_refused_beside_a_trace() {
     }
 }
 
+/// Options that no scheduler of a replay reads, and no model of jobs, are refused with what they
+/// need.
+#[test]
+fn options_without_effect_are_refused() {
+    let traces = traces("cluster-trace-unread");
+    let refused = |command: &[&str], options: &[&str], told: &str| {
+        let ran = replay(&traces, &[command, options].concat(), "");
+        assert_eq!(ran.status, 2, "{options:?}: {}{}", ran.stdout, ran.stderr);
+        let option = options[options.len() - 2];
+        let begin = format!("pbsctl: {option} has no effect here: it needs {told}");
+        assert!(ran.stderr.starts_with(&begin), "{options:?}: {}", ran.stderr);
+    };
+    let easy = ["memory.swf", "--cores", "64", "--policy", "easy"];
+    let optimised = "--policy optimised or planned-optimised";
+    for (options, told) in [
+        (&["--learner", "quantile"][..], "--policy easy++, or optimised with --estimates learned"),
+        (&["--estimates", "learned"], "--policy optimised, optimised-start or"),
+        (&["--backfills", "5"], "--policy planned or conservative, or easy on the nodes of a site"),
+        (&["--deadline-cost", "5"], "--policy optimised-deadline or planned-optimised"),
+        (&["--express", "5"], "--policy optimised-deadline"),
+        (&["--express-below", "5m"], "--policy optimised-deadline"),
+        (&["--orders", "5"], optimised),
+        (&["--placements", "5"], optimised),
+        (&["--slowdown-cost", "5"], optimised),
+        (&["--fairness-cost", "5"], optimised),
+        (&["--length-cost", "5"], optimised),
+        (&["--even-after", "5s"], optimised),
+        (&["--search-seed", "5"], optimised),
+        (&["--policy", "planned", "--queues-on", "pool"], "--policy fcfs, easy or sjf-easy"),
+    ] {
+        // The last policy option counts with those before it.
+        let easy = if options[0] == "--policy" { &easy[..3] } else { &easy[..] };
+        refused(easy, options, told);
+    }
+    let oculus = ["--generate", "oculus", "--jobs", "5"];
+    refused(&oculus, &["--accuracy", "50"], "--generate lublin");
+    // On the nodes of a site, easy reads it; and learned run times are read by easy++.
+    for options in [
+        &["memory.swf", "--site", "small.toml", "--policy", "easy", "--backfills", "5"][..],
+        &["memory.swf", "--cores", "64", "--policy", "easy++", "--learner", "quantile"],
+    ] {
+        let ran = replay(&traces, options, "");
+        assert_eq!(ran.status, 0, "{options:?}: {}", ran.stderr);
+    }
+    let lublin = ["--generate", "lublin", "--cores", "64", "--jobs", "5", "--seeds", "2"];
+    let ran = replay(&traces, &[&lublin[..], &["--output", "out.swf"]].concat(), "");
+    assert_eq!(ran.status, 2, "{}", ran.stdout);
+    assert!(ran.stderr.contains("--output holds one replay, and --seeds 2 replays several"));
+    let workload = |options: &[&str]| pbsctl(&[&["cluster", "workload"], options].concat(), "");
+    for (options, told) in [
+        (["--cores", "5"], "--cores has no effect here: it needs --model lublin"),
+        (["--load", "5"], "--load has no effect here: it needs --model lublin"),
+        (["--accuracy", "5"], "--accuracy has no effect here: it needs --model lublin"),
+        (["--jobs", "0"], "invalid value '0' for '--jobs <N>'"),
+        (["--per-day", "0"], "invalid value '0' for '--per-day <N>'"),
+    ] {
+        let ran = workload(&options);
+        assert_eq!(ran.status, 2, "{options:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains(told), "{options:?}: {}", ran.stderr);
+    }
+    let ran = workload(&["--model", "lublin", "--per-day", "5"]);
+    assert!(ran.stderr.contains("--per-day has no effect here: it needs --model oculus"));
+    for option in ["--events", "--window", "--grace"] {
+        let ran = pbsctl(&["cluster", "serve", option, "5s"], "");
+        assert_eq!(ran.status, 2, "{option}: {}", ran.stderr);
+        assert!(ran.stderr.contains("has no effect here: it needs --slurm"), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn memory_of_a_trace_is_planned_or_said_not_to_be() {
     let traces = traces("cluster-trace-memory");
@@ -705,6 +844,46 @@ fn memory_of_a_trace_is_planned_or_said_not_to_be() {
     let ran = replay(&traces, &["memory.swf", "--cores", "64", "--policy", "planned"], "");
     assert!(ran.stdout.contains("memory is not considered"), "{}", ran.stdout);
     assert!(ran.stdout.contains("3 jobs on 64 cores"), "{}", ran.stdout);
+}
+
+/// Jobs that never ran are counted by reason under each scheduler, and so are those that are left
+/// out.
+#[test]
+fn jobs_that_never_ran_have_reasons() {
+    let traces = traces("cluster-trace-unstarted");
+    // Group 1 may have 4 cores at once.
+    let jobs = "1 0 -1 100 8 -1 -1 8 200 -1 1 1 1 -1 -1 -1 -1 -1\n\
+                2 1 -1 50 1 -1 -1 1 60 -1 1 2 2 -1 -1 -1 1 5\n\
+                3 2 -1 50 99 -1 -1 99 60 -1 1 2 2 -1 -1 -1 -1 -1\n";
+    let asked = ["-", "--site", "ruled.toml", "--policy", "easy,planned,conservative"];
+    let ran = replay(&traces, &asked, jobs);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let reasons =
+        "2 jobs never ran: 1 is excluded by rules of the site (such as job 1), 1 follows a \
+                   job that never ran (such as job 2)\n";
+    for line in [
+        &format!("\nEASY: {reasons}"),
+        &format!("\nplanned: {reasons}"),
+        "1 job is larger than the cluster, and left out: 1 needs more cores than the cluster has \
+         (such as job 3)\n",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
+    }
+    assert!(!ran.stdout.contains("\nconservative: "), "{}", ran.stdout);
+    let json = replay(&traces, &[&asked[..], &["--json"]].concat(), jobs).json();
+    let of = |why: &str, first: u64| serde_json::json!({ "why": why, "jobs": 1, "first": first });
+    let unstarted = &json["policies"][0]["unstarted_by_reason"];
+    assert_eq!(*unstarted, serde_json::json!([of("rules", 1), of("predecessor", 2)]));
+    assert_eq!(json["too_large_by_reason"], serde_json::json!([of("cores", 3)]));
+    // Generated jobs of OCuLUS are too large for a small machine.
+    let generate = ["--generate", "oculus", "--cores", "2", "--jobs", "300", "--policy", "fcfs"];
+    let json = replay(&traces, &[&generate[..], &["--json"]].concat(), "").json();
+    let of_seed = &json["replays"][0];
+    let too_large = of_seed["too_large"].as_u64().unwrap();
+    assert_eq!(too_large + of_seed["jobs"].as_u64().unwrap(), 300);
+    assert!(too_large > 0 && of_seed["too_large_by_reason"][0]["why"] == "cores", "{of_seed}");
+    let ran = replay(&traces, &generate, "");
+    assert!(ran.stdout.contains("larger than the cluster, and left out: "), "{}", ran.stdout);
 }
 
 #[test]

@@ -130,6 +130,33 @@ fn run_finds_missing_programs_before_it_starts_any() {
     );
 }
 
+/// A plan runs as it stands in its file, and options that would change jobs are refused.
+#[test]
+fn options_of_jobs_are_refused_beside_a_plan() {
+    let plan =
+        "[[process]]\nid = 1\ncommand = [\"true\"]\ntasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n";
+    let file = scratch("run-options.toml");
+    std::fs::write(&file, plan).unwrap();
+    let file = file.to_str().unwrap();
+    for options in [
+        &["--config", "idle_policy=pieces"][..],
+        &["--machine", "lab.toml"],
+        &["--best-effort"],
+        &["--slowdowns", "history"],
+    ] {
+        let ran = pbsctl(&[&["run", file], options].concat(), "");
+        assert_eq!(ran.status, 2, "{options:?}: {}", ran.stderr);
+        let told = format!("pbsctl: {} is for jobs, and {file} is a plan", options[0]);
+        assert!(ran.stderr.starts_with(&told), "{options:?}: {}", ran.stderr);
+    }
+    let directory = scratch("import-options");
+    std::fs::create_dir_all(&directory).unwrap();
+    let ran = pbsctl(&["import", directory.to_str().unwrap(), "--rate", "5"], "");
+    assert!(ran.stderr.contains("leave out --rate and --runtime"), "{}", ran.stderr);
+    let ran = pbsctl(&["import", "-", "--plan-id", "5"], "digraph { a }");
+    assert!(ran.stderr.contains("--machine, --job, --cpu and --plan-id are for"), "{}", ran.stderr);
+}
+
 #[test]
 fn wrong_usage_has_a_status_of_its_own() {
     assert_eq!(pbsctl(&["chekc"], "").status, 2);

@@ -255,6 +255,28 @@ fn all_problems_are_told() {
             &["cosched", "plan", "P1", "--machine", "NODE", "--priority", "age,age,age"],
             "--priority takes one name, or two",
         ),
+        (
+            &["cosched", "plan", "P1", "--machine", "NODE", "--priority", "runtime"],
+            "--priority has no effect here: it needs --scheduler greedy",
+        ),
+        (
+            &["cosched", "sim", "P1", "--machine", "NODE", "--no-stickiness"],
+            "--no-stickiness has no effect here: it needs --scheduler greedy",
+        ),
+        (
+            &[
+                "cosched",
+                "plan",
+                "P1",
+                "--machine",
+                "NODE",
+                "--scheduler",
+                "heft",
+                "--iterations",
+                "5",
+            ],
+            "--iterations has no effect here: it needs --scheduler enhanced",
+        ),
     ] {
         let path = |word: &&str| match *word {
             "P1" => format!("{SAMPLES}/p1.toml"),

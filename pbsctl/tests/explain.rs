@@ -339,6 +339,17 @@ fn the_demand_test_is_told() {
     assert_eq!(demand["supply_ns"], 270_000_000);
     assert_eq!(demand["demand_ns"], 360_000_000);
 
+    // The search plans with less of the core, and its bound is one of its own plans alone: a
+    // deadline before it may be admitted.
+    let both = job(150_000_000, &[(90_000, 1), (90_000, 1)]);
+    let ran = ask("one.toml", &[&both], &[]);
+    assert_eq!(ran.status, 6, "{}", ran.stdout);
+    for part in ["(200.000 ms), by the demand test\n", "no plan of the search ends before 210.5"] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    let in_time = job(200_000_001, &[(90_000, 1), (90_000, 1)]);
+    assert_eq!(ask("one.toml", &[&in_time], &[]).status, 0);
+
     // With another share, and with none.
     let share = |permille: u64| format!("demand_permille = {permille}\n{machine}");
     for (permille, status) in [(700, 6), (800, 0), (0, 6), (1001, 3)] {

@@ -250,6 +250,22 @@ fn wrong_options_are_named() {
             &["--deviation-permille", "7"],
             "pbsctl: --deviation-permille has no meaning in normal; leave it out\n",
         ),
+        (
+            &["--message-permille", "500"],
+            "--message-permille has no effect here: it needs --edge-permille of more than 0",
+        ),
+        (
+            &["--message-sigma-permille", "500"],
+            "--message-sigma-permille has no effect here: it needs --message-permille of more",
+        ),
+        (
+            &["--memory-sigma-permille", "500"],
+            "--memory-sigma-permille has no effect here: it needs --memory-bytes of more than 0",
+        ),
+        (
+            &["--idle-permille", "0", "--idle-insns", "1..2"],
+            "--idle-insns has no effect here: it needs --idle-permille of more than 0",
+        ),
         (&["--tasks", "many"], "\"many\" is no whole number; write MIN..MAX, as 20_000..3_000_000"),
         (&["one-ovr"], "a similar value exists: 'one-over'"),
     ] {

@@ -332,6 +332,44 @@ fn the_service_is_asked_if_there_is_one() {
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
 }
 
+/// A job is shown in the words in which it is listed: its user by name, and its processes with the
+/// outcome of the run where events do not tell their own.
+#[test]
+fn a_job_is_shown_in_the_words_of_the_list() {
+    let queue = Queue::new("queue-words");
+    let shown = |name: &str, answer: &'static str| {
+        let socket = queue.directory.join(name);
+        let asked = service(&socket, answer, 1);
+        let ran = pbsctl(&["job", "show", "3", "--socket", socket.to_str().unwrap()], "");
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+        asked.join().unwrap();
+        ran.stdout
+    };
+    let killed = shown(
+        "killed.sock",
+        "{\"parameters\":{\"job\":{\"number\":3,\"name\":\"far\",\"uid\":0,\"state\":\"over\",\
+         \"outcome\":\"killed\",\"submitted_unix_ns\":5},\"programs\":[],\"processes\":[\
+         {\"number\":1,\"outcome\":\"unknown\",\"tasks\":2,\"ended_tasks\":1,\"planned_insns\":5,\
+         \"retired_insns\":4,\"peak_memory_bytes\":0},\
+         {\"number\":2,\"outcome\":\"complete\",\"tasks\":1,\"ended_tasks\":1,\"planned_insns\":5,\
+         \"retired_insns\":5,\"peak_memory_bytes\":0}]}}",
+    );
+    for line in ["Outcome        killed\n", "User           root\n"] {
+        assert!(killed.contains(line), "{killed}");
+    }
+    let words: Vec<_> = killed.split_whitespace().collect();
+    assert!(words.join(" ").ends_with("1 killed 1/2 5 4 2 complete 1/1 5 5"), "{killed}");
+    let running = shown(
+        "running.sock",
+        "{\"parameters\":{\"job\":{\"number\":3,\"name\":\"far\",\"uid\":0,\"state\":\"running\",\
+         \"submitted_unix_ns\":5},\"programs\":[],\"processes\":[\
+         {\"number\":1,\"outcome\":\"unknown\",\"tasks\":2,\"ended_tasks\":1,\"planned_insns\":5,\
+         \"retired_insns\":4,\"peak_memory_bytes\":0}]}}",
+    );
+    let words: Vec<_> = running.split_whitespace().collect();
+    assert!(words.join(" ").ends_with("1 - 1/2 5 4"), "{running}");
+}
+
 /// A job that `explain` would admit is admitted: with the same figures both plan the same, and both
 /// allow for the time until its plan is in force.
 #[test]

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{pbsctl, scratch, LATE};
+use common::{directory, pbsctl, scratch, LATE};
 
 fn recording() -> String {
     let ran = pbsctl(&["--json", "sim", "-"], LATE);
@@ -52,6 +52,27 @@ fn a_picture_can_be_had_alone() {
         "{}",
         ran.stderr
     );
+}
+
+/// A name that promises another format than that of the page or the picture is refused.
+#[test]
+fn a_page_is_written_as_html_and_a_picture_as_svg() {
+    let recording = recording();
+    // Without files of an earlier run.
+    let directory = directory("report-formats", &[]);
+    for (options, name, told) in [
+        (&["--chart", "gantt"][..], "x.png", "the picture is written as SVG, and not as png; name"),
+        (&[], "x.svg", "and not as svg; name a file that ends in .html, such as"),
+        (&[], "x.svg", "x.html; --chart writes one of its pictures as SVG"),
+        (&[], "x.pdf", "the page is written as HTML, and not as pdf"),
+    ] {
+        let file = directory.join(name);
+        let ran =
+            pbsctl(&[&["report", "-", "-o", file.to_str().unwrap()], options].concat(), &recording);
+        assert_eq!(ran.status, 2, "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(told), "{name}: {}", ran.stderr);
+        assert!(!file.exists(), "{name}");
+    }
 }
 
 #[test]

@@ -47,6 +47,19 @@ fn sim_tells_who_waited() {
     assert!(!pbsctl(&["sim", "-"], LATE).stdout.contains("WAITING PROCESS"));
 }
 
+/// Where slots float, the plan also runs in unallocated time, and is faster than planned for it.
+#[test]
+fn sim_tells_of_unallocated_time_that_the_plan_uses() {
+    let said = |config| pbsctl(&["sim", "-", "--config", config], LATE).stdout;
+    let floating = said("dispatch=deadline");
+    let told = "CPU 0: 5.000 ms of the running time are unallocated; slots float there";
+    assert!(floating.contains(told), "{floating}");
+    assert!(floating.contains(", unallocated 0.000\n"), "{floating}");
+    let thesis = said("dispatch=thesis");
+    assert!(!thesis.contains("are unallocated"), "{thesis}");
+    assert!(thesis.contains(", unallocated 5.000\n"), "{thesis}");
+}
+
 #[test]
 fn json_is_a_recording_with_more() {
     let ran = pbsctl(&["--json", "sim", "-", "--scheduler", "stretch"], LATE);
@@ -117,6 +130,23 @@ fn configuration_changes_while_a_plan_is_in_force() {
         let ran = pbsctl(&["sim", "-", "--change", wrong], LATE);
         assert_eq!(ran.status, status, "{wrong}: {}", ran.stderr);
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+/// Options that a simulation does not read are refused, and so is a change after its end.
+#[test]
+fn options_without_effect_are_refused() {
+    for (options, told) in [
+        (&["--max-answers", "5"][..], "--max-answers has no effect here: it needs --scheduler"),
+        (&["--shared-answer", "5"], "--shared-answer has no effect here: it needs --scheduler"),
+        (
+            &["--change", "50ms:idle_policy=pieces", "--change", "1s:idle_policy=latest"],
+            "--change: the simulation ends after 185 ms, before 1 s; write an earlier time",
+        ),
+    ] {
+        let ran = pbsctl(&[&["sim", "-"], options].concat(), LATE);
+        assert_eq!(ran.status, 2, "{options:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains(told), "{options:?}: {}", ran.stderr);
     }
 }
 
@@ -275,6 +305,19 @@ fn a_simulation_that_does_not_end_says_so() {
 }
 
 /// The state in the middle of a plan, as it was computed by hand.
+/// A deadline that a stopped simulation has not reached is neither kept nor missed.
+#[test]
+fn a_deadline_after_the_end_of_a_simulation_is_open() {
+    let said = |limit| {
+        let ran = pbsctl(&["sim", "-", "--limit", limit], LATE);
+        ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let stopped = said("10ms");
+    assert!(stopped.contains("far open 0 not ended"), "{stopped}");
+    let late = said("184ms");
+    assert!(late.contains("far MISSED 0 not ended"), "{late}");
+}
+
 #[test]
 fn a_simulation_stops_at_a_tick_and_prints_the_state() {
     let plan = "[[process]]\nid = 1\nbuffer_insns = 900\ntasks = [40_000_000, 20_000_000]\n\

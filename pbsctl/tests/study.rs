@@ -127,6 +127,26 @@ fn plans_are_compared_with_other_schedulers() {
     assert_eq!(json, pbsctl(&arguments, "").json());
 }
 
+/// Options that a study does not read are refused with what they need.
+#[test]
+fn options_without_effect_are_refused() {
+    for (options, told) in [
+        (&["arrays", "--plans", "5"][..], "--plans has no effect here: it needs a study of plans"),
+        (&["arrays", "--seed", "5"], "--seed has no effect here: it needs a study with random"),
+        (&["evolving", "--plans", "5"], "--plans has no effect here: it needs a study of plans"),
+        (&["evolving", "--figure", "3", "--node-memory", "5"], "it needs figure 4"),
+        (&["compare", "--rogues", "0", "--rogue-factor", "5"], "it needs --rogues of more than 0"),
+        (&["deadlines", "--format", "rst", "--json"], "--format has no effect here"),
+        (&["deadlines", "--plans", "0"], "invalid value '0' for '--plans <N>'"),
+        (&["compare", "--plans", "1", "--svg", "out.svg"], "name a directory, such as out\n"),
+        (&["evolving", "--figure", "3", "--svg", "out.png"], "name a directory, such as out\n"),
+    ] {
+        let ran = pbsctl(&[&["study"], options].concat(), "");
+        assert_eq!(ran.status, 2, "{options:?}: {}", ran.stdout);
+        assert!(ran.stderr.contains(told), "{options:?}: {}", ran.stderr);
+    }
+}
+
 /// In unallocated time nobody of the plan runs, therefore a normal task waits no longer than
 /// the execution time of a window.
 #[test]
@@ -168,6 +188,7 @@ fn the_configuration_of_compared_plans_is_checked() {
     assert!(refused("--config", "sigma_t1_permille=5").contains("sigma_t1_permille"));
     assert!(refused("--config", "no_such_number=5").contains("no_such_number"));
     assert!(refused("--window", "20").contains("PERIOD:UNALLOCATED"));
+    assert!(refused("--window", "20:20").contains("--window: window_unallocated_ns is 20_000_000"));
     assert!(refused("--scheduler", "lottery").contains("edf-admitted"));
     assert!(refused("--shape", "round").contains("skewed"));
 }

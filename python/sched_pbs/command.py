@@ -4,11 +4,21 @@
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
 from typing import Any
 
+
+# How another command is named, at the end of a remedy.
+_NAME = "the argument pbsctl=, the variable PBSCTL, or PATH"
+
+# Version of the answers that this package reads.
+_VERSION = "1"
+
+# Parts of messages about a command line that an older or a newer pbsctl does not know.
+_UNKNOWN = ("unexpected argument", "unrecognized subcommand")
 
 # Programs may change to another directory later, and PBSCTL is meant in this one.
 _FIRST_DIRECTORY = os.getcwd()
@@ -36,15 +46,50 @@ def find_pbsctl(pbsctl: str | pathlib.Path | None = None) -> str:
     named = pbsctl or variable or "pbsctl"
     found = shutil.which(named)
     if found is None:
+        if os.path.isfile(named):
+            raise PermissionError(
+                f"{named} is no program that may be run; allow it with chmod +x {named}, or name "
+                f"another one by {_NAME}"
+            )
         raise FileNotFoundError(
-            f'there is no command {named}; build it with "make pbsctl", and name it by the '
-            "argument pbsctl=, the variable PBSCTL, or PATH"
+            f'there is no command {named}; build it with "make pbsctl", and name it by {_NAME}'
         )
     return os.path.abspath(found)
 
 
-def failure_of(failure: dict[str, Any], status: int = 1) -> PbsctlError:
-    """Error of the object ``pbs.failure``."""
+def _of_another_version(command: Sequence[str]) -> str:
+    return (
+        f"{command[0]} may be of another version than this package; build it with "
+        f'"make pbsctl" beside this package, or name another one by {_NAME}'
+    )
+
+
+def ended(command: Sequence[str], status: int, message: str = "") -> PbsctlError:
+    """Error of a command that ended without an answer."""
+    how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+    lines = [f"{shlex.join(command)} {how} and printed no JSON"]
+    lines += [message] if message else ["its messages are on standard error"]
+    if status == 2:
+        lines.append(_of_another_version(command))
+    return PbsctlError(status, "\n".join(lines), [])
+
+
+def check_version(answer: dict[str, Any], command: Sequence[str]) -> None:
+    """Refuse an answer of another version than this package reads."""
+    name, _, version = str(answer.get("schema", "")).partition("/")
+    if version not in ("", _VERSION):
+        raise PbsctlError(
+            1,
+            f"{shlex.join(command)} printed {name}/{version}, and this package reads version "
+            f"{_VERSION}; {_of_another_version(command)}",
+            [],
+        )
+
+
+def failure_of(
+    failure: dict[str, Any], status: int = 1, command: Sequence[str] = ("pbsctl",)
+) -> PbsctlError:
+    """Error of the object ``pbs.failure``, which a command printed."""
     problems = failure.get("problems") or []
     declined = failure.get("declined") or {}
     lines = [failure["error"]] if failure.get("error") else []
@@ -54,7 +99,10 @@ def failure_of(failure: dict[str, Any], status: int = 1) -> PbsctlError:
         lines.append(
             ": ".join([":".join(place), problem["message"]] if place else [problem["message"]])
         )
-    return PbsctlError(status, "\n".join(lines) or f"pbsctl ended with status {status}", problems)
+    if any(words in line for line in lines for words in _UNKNOWN):
+        lines.append(_of_another_version(command))
+    lines = lines or [f"it ended with status {status}"]
+    return PbsctlError(status, "\n".join([*lines, f"in: {shlex.join(command)}"]), problems)
 
 
 def run_json(
@@ -63,15 +111,14 @@ def run_json(
     pbsctl: str | pathlib.Path | None = None,
 ) -> dict[str, Any]:
     """Object that ``pbsctl --json ARGUMENTS`` prints; ``text`` is its standard input."""
-    done = subprocess.run(
-        [find_pbsctl(pbsctl), "--json", *arguments], input=text.encode(), capture_output=True
-    )
+    command = [find_pbsctl(pbsctl), "--json", *arguments]
+    done = subprocess.run(command, input=text.encode(), capture_output=True)
     try:
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
         message = done.stderr.decode("utf-8", "replace").strip()
-        message = message or f"pbsctl ended with status {done.returncode} and printed no JSON"
-        raise PbsctlError(done.returncode, message, []) from None
+        raise ended(command, done.returncode, message or "it printed no message") from None
+    check_version(answer, command)
     if str(answer.get("schema", "")).startswith("pbs.failure/"):
-        raise failure_of(answer, done.returncode)
+        raise failure_of(answer, done.returncode, command)
     return answer

@@ -12,7 +12,7 @@ import subprocess
 from typing import Any, Self
 
 from .bridge import Bridge
-from .command import PbsctlError, failure_of, find_pbsctl
+from .command import PbsctlError, check_version, ended, failure_of, find_pbsctl
 from .config import Config
 from .plan import Plan
 from .planner import Planner
@@ -170,11 +170,11 @@ class Simulator:
     """
 
     def __init__(self, pbsctl: str | pathlib.Path | None = None) -> None:
-        command = find_pbsctl(pbsctl)
+        self._command = [find_pbsctl(pbsctl), "sim", "--batch"]
         self._is_ended = False
         self._bridge = Bridge()
         self._process = subprocess.Popen(
-            [command, "sim", "--batch"],
+            self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=self._bridge.descriptors,
@@ -224,11 +224,12 @@ class Simulator:
             raise self._bridge.error
         if not line.endswith(b"\n"):
             status = self._process.wait()
-            raise PbsctlError(status, f"pbsctl sim --batch ended with status {status}", [])
+            raise ended(self._command, status)
         self._is_ended = False
         result = json.loads(line)
+        check_version(result, self._command)
         if result["schema"].startswith("pbs.failure/"):
-            raise failure_of(result)
+            raise failure_of(result, command=self._command)
         return Simulation(result)
 
 

@@ -4,8 +4,10 @@
 import dataclasses
 import json
 import os
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
 from unittest import mock
 
@@ -121,6 +123,44 @@ class Simulations(unittest.TestCase):
         self.assertIn("PBSCTL", str(caught.exception))
         with self.assertRaises(PbsctlError):
             simulate(late_plan(), pbsctl="/bin/false")
+
+    def test_a_command_of_another_version_is_named_with_a_remedy(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            command = pathlib.Path(directory) / "pbsctl"
+
+            def prints(script: str) -> None:
+                command.write_text(f"#!/bin/sh\n{script}\n")
+                command.chmod(0o755)
+
+            prints("echo \"error: unexpected argument '--batch' found\" >&2; exit 2")
+            for call in (
+                lambda: simulate(late_plan(), pbsctl=command),
+                lambda: run_json(["plan", "check", "-"], pbsctl=command),
+            ):
+                with self.assertRaises(PbsctlError) as caught:
+                    call()
+                for part in (str(command), "ended with status 2", "make pbsctl", "PBSCTL"):
+                    self.assertIn(part, str(caught.exception))
+            prints("echo '{\"schema\": \"pbs.check/2\"}'")
+            with self.assertRaises(PbsctlError) as caught:
+                run_json(["plan", "check", "-"], pbsctl=command)
+            told = f"{command} --json plan check - printed pbs.check/2, and this package reads"
+            self.assertIn(told, str(caught.exception))
+            prints("kill -9 $$")
+            with self.assertRaisesRegex(PbsctlError, "was ended by signal 9"):
+                run_json(["status"], pbsctl=command)
+            command.chmod(0o644)
+            with self.assertRaisesRegex(PermissionError, "chmod .x"):
+                run_json(["status"], pbsctl=command)
+
+    def test_an_error_names_the_command(self) -> None:
+        with self.assertRaises(PbsctlError) as caught:
+            run_json(["plan", "check", "-"], "no plan")
+        lines = str(caught.exception).split("\n")
+        self.assertEqual(lines[-1], f"in: {find_pbsctl()} --json plan check -")
+        with self.assertRaises(PbsctlError) as caught:
+            run_json(["plan", "check", "--no-such-option"])
+        self.assertIn("may be of another version than this package", str(caught.exception))
 
     def test_policies_are_those_of_pbsctl_and_of_the_schema(self) -> None:
         with self.assertRaises(PbsctlError) as caught:

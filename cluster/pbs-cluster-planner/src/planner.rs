@@ -11,10 +11,10 @@ use pbs_site::{Mapping, Promise};
 use crate::choice::price;
 use crate::counts::Counts;
 use crate::followers::Followers;
-use crate::machine::{Machine, NCPUS};
+use crate::machine::{Machine, ResourceId, NCPUS};
 use crate::map::map_empty;
 use crate::memory::Memory;
-use crate::need::{Kind, Need};
+use crate::need::{amount_of, Kind, Need};
 use crate::nodes::Nodes;
 use crate::placed::{by_node, taken, Placed};
 use crate::policy::Policy;
@@ -476,9 +476,11 @@ impl Planner {
         let first_s = window.start;
         let nodes_s = search.on_nodes(need, window);
         causes.push((Cause::Nodes, nodes_s));
-        let out = self.out_with_room(need);
-        if nodes_s != Some(first_s) && !out.is_empty() {
-            causes.push((Cause::Out(out), None));
+        if nodes_s != Some(first_s) {
+            let some = |nodes: Vec<usize>| Some(nodes).filter(|nodes| !nodes.is_empty());
+            let out = some(self.out_with_room(need)).map(Cause::Out);
+            let defective = some(self.defective_with_room(need)).map(Cause::Defective);
+            causes.extend(out.into_iter().chain(defective).map(|cause| (cause, None)));
         }
         causes.extend(entry.after.iter().map(|&before| {
             let over = self.entries.get(&before).and_then(Entry::over);
@@ -495,6 +497,28 @@ impl Planner {
         };
         let nodes = 0..self.machine.node_count();
         nodes.filter(|&node| !self.nodes.is_usable(node) && has_room(node)).collect()
+    }
+
+    /// Nodes in use that could host more chunks of a request if no part of them were defective.
+    fn defective_with_room(&self, need: &Need) -> Vec<usize> {
+        let lacks_room = |node: usize| {
+            let defect = self.nodes.defect(node);
+            let class = self.machine.class_of[node];
+            let mut fits = need.kinds.iter().filter_map(|kind| kind.fits[class].as_ref());
+            fits.any(|fit| {
+                let most_left = |&(resource, amount): &(ResourceId, u64)| {
+                    let has = self.machine.class(node).has[resource];
+                    has.saturating_sub(amount_of(defect, resource)) / amount
+                };
+                let most = fit.amounts.iter().map(most_left).min();
+                // A node with a defect is never free as a whole.
+                need.exclusive || most.is_some_and(|most| most < fit.most)
+            })
+        };
+        let nodes = 0..self.machine.node_count();
+        let has_defect =
+            |&node: &usize| self.nodes.is_usable(node) && !self.nodes.defect(node).is_empty();
+        nodes.filter(has_defect).filter(|&node| lacks_room(node)).collect()
     }
 
     /// Returns the memory use of the plan, without the plans of reservations.

@@ -100,8 +100,18 @@ impl Who {
     }
 }
 
-/// Nodes out of use that a cause names.
+/// Nodes that a cause names.
 const MOST_NAMED: usize = 8;
+
+/// Names of the first of some nodes, and the number of the others.
+fn names(machine: &Machine, nodes: &[usize]) -> String {
+    let names = nodes.iter().take(MOST_NAMED).map(|&node| machine.node_name(node));
+    let names = names.collect::<Vec<_>>().join(" ");
+    match nodes.len().saturating_sub(MOST_NAMED) {
+        0 => names,
+        more => format!("{names} and {more} others"),
+    }
+}
 
 /// Reason for which a request can't be somewhere, or can't start earlier.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +134,8 @@ pub enum Cause {
     Nodes,
     /// Nodes that are out of use, and would have room for a chunk.
     Out(Vec<usize>),
+    /// Nodes with defective parts, and without them with room for another chunk.
+    Defective(Vec<usize>),
     /// The request follows that request.
     After(RequestId),
     /// A node of the request is planned for that request.
@@ -151,14 +163,17 @@ impl Cause {
             Self::Throttle(most) => format!("its array, of which at most {most} run at once"),
             Self::Nodes => "no nodes with room for its chunks".into(),
             Self::Out(nodes) => {
-                let names = nodes.iter().take(MOST_NAMED).map(|&node| machine.node_name(node));
-                let mut names = names.collect::<Vec<_>>().join(" ");
-                if let more @ 1.. = nodes.len().saturating_sub(MOST_NAMED) {
-                    names += &format!(" and {more} others");
-                }
+                let names = names(machine, nodes);
                 match nodes[..] {
                     [_] => format!("node {names}, which is out of use"),
                     _ => format!("nodes {names}, which are out of use"),
+                }
+            }
+            Self::Defective(nodes) => {
+                let names = names(machine, nodes);
+                match nodes[..] {
+                    [_] => format!("node {names}, which has a defect"),
+                    _ => format!("nodes {names}, which have defects"),
                 }
             }
             Self::After(request) => format!("request {request}, which must end first"),

@@ -417,6 +417,43 @@ fn a_node_that_is_out_of_use_is_a_cause() {
     assert_eq!(planner.why(0, next), []);
 }
 
+/// A node with a defect is named to those whom the defective parts would help, and to no others.
+#[test]
+fn a_node_with_a_defect_is_a_cause() {
+    let mut planner = nodes(&[8, 8, 2]);
+    let node = |name: &str| planner.machine().node_by_name(name).unwrap();
+    let (big, small) = (node("n1"), node("n3"));
+    planner.set_defect(0, big, &[(0, 2)]);
+    planner.set_defect(0, small, &[(0, 1)]);
+    let first = planner.submit(0, &ask("ncpus=8", 50)).unwrap();
+    assert_eq!(planner.why(0, first), []);
+    // Of chunks of 4 cores, n1 has room for one instead of two; for 6 cores the rest suffices.
+    for (rset, named) in [("2:ncpus=8", true), ("3:ncpus=4", true), ("ncpus=6", false)] {
+        let id = planner.submit(0, &ask(rset, 10)).unwrap();
+        let causes = planner.why(0, id);
+        let cause = (Cause::Defective(vec![big]), None);
+        assert_eq!(causes.contains(&cause), named, "{rset}: {causes:?}");
+        let told: Vec<_> = causes.iter().map(|(of, _)| of.describe(planner.machine())).collect();
+        assert_eq!(told.contains(&"node n1, which has a defect".into()), named, "{told:?}");
+        planner.remove(0, id);
+    }
+    let whole = planner.submit(0, &ask("ncpus=1,place=free:excl", 10)).unwrap();
+    let mut both = vec![big, small];
+    both.sort_unstable();
+    assert!(planner.why(0, whole).contains(&(Cause::Defective(both), None)));
+    planner.remove(0, whole);
+    // A node that is out of use is named for that alone.
+    let wide = planner.submit(0, &ask("2:ncpus=8", 10)).unwrap();
+    planner.node_offline(0, big);
+    let causes = planner.why(0, wide);
+    assert!(causes.contains(&(Cause::Out(vec![big]), None)), "{causes:?}");
+    assert!(!causes.iter().any(|(of, _)| matches!(of, Cause::Defective(_))), "{causes:?}");
+    planner.node_up(0, big);
+    planner.set_defect(0, big, &[]);
+    settle(&mut planner, 0);
+    assert_eq!(planner.why(0, wide), [(Cause::Used(0), Some(50)), (Cause::Nodes, Some(50))]);
+}
+
 /// Nodes that are closed together are planned round once: a request does not hop from one to the
 /// next, and takes no place that is closed, too.
 #[test]

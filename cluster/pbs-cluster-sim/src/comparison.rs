@@ -6,7 +6,7 @@ use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
 use crate::metrics::{bounded_slowdowns, mean_usage, usage, Metrics, SLOWDOWN_BOUND_S};
-use crate::{Outcome, Policy, RunTimeErrors, TraceJob, Work};
+use crate::{Outcome, Policy, RunTimeErrors, TraceJob, Unstarted, Work};
 
 /// Points of a line over time; more can't be seen.
 const STRETCHES: usize = 600;
@@ -42,6 +42,8 @@ pub struct Compared {
     /// Work of the scheduler.
     #[serde(flatten)]
     pub planning: Planning,
+    /// Jobs that never ran, by reason.
+    pub unstarted_by_reason: Vec<Unstarted>,
     /// Number of cores in use, each from a time on, in seconds.
     #[serde(skip)]
     usage: Vec<(u64, u64)>,
@@ -83,21 +85,23 @@ impl Comparison {
 
     /// Adds what a policy made of the trace, which is the same for all of them.
     pub fn push(&mut self, policy: &str, jobs: &[TraceJob], outcomes: &[Outcome]) {
-        self.push_with(policy, jobs, outcomes, Planning::default());
+        self.push_with(policy, jobs, outcomes, Planning::default(), Vec::new());
     }
 
-    /// Adds what a policy made of the trace, and its work.
+    /// Adds what a policy made of the trace, its work, and the jobs that never ran by reason.
     pub fn push_with(
         &mut self,
         policy: &str,
         jobs: &[TraceJob],
         outcomes: &[Outcome],
         planning: Planning,
+        unstarted_by_reason: Vec<Unstarted>,
     ) {
         self.policies.push(Compared {
             policy: policy.into(),
             metrics: Metrics::of(jobs, outcomes, self.cores),
             planning,
+            unstarted_by_reason,
             usage: usage(jobs, outcomes),
             slowdowns: bounded_slowdowns(jobs, outcomes, SLOWDOWN_BOUND_S),
         });
@@ -112,6 +116,7 @@ impl Comparison {
             grouped(self.cores)
         );
         out.push_str(&self.all_jobs().print(format));
+        out.push_str(&self.unstarted());
         if self.policies.iter().any(|of| of.metrics.sizes.len() > 1) {
             out.push('\n');
             out.push_str(&self.by_sizes().print(format));
@@ -181,6 +186,25 @@ impl Comparison {
             table.push(row);
         }
         table
+    }
+
+    /// A line for each policy under which jobs never ran, if their reasons are known.
+    fn unstarted(&self) -> String {
+        let some = self.policies.iter().filter(|of| !of.unstarted_by_reason.is_empty());
+        let lines = some.map(|of| {
+            let (jobs, reasons) = (of.metrics.unstarted, Unstarted::text(&of.unstarted_by_reason));
+            let jobs = match jobs {
+                1 => "1 job".into(),
+                jobs => format!("{} jobs", grouped(jobs as i128)),
+            };
+            format!("{}: {jobs} never ran: {reasons}\n", of.policy)
+        });
+        let lines: String = lines.collect();
+        if lines.is_empty() {
+            lines
+        } else {
+            format!("\n{lines}")
+        }
     }
 
     fn by_sizes(&self) -> Table {

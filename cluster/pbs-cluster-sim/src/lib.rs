@@ -29,6 +29,7 @@ mod site_queue;
 mod sjf_easy;
 mod summary;
 pub mod swf;
+mod unstarted;
 mod waiting;
 pub mod whole;
 pub mod workload;
@@ -50,6 +51,7 @@ pub use run_time_errors::{ErrorsByRule, ErrorsOfUser, EstimateErrors, RunTimeErr
 pub use site_queue::{Overtaking, SiteQueue};
 pub use sjf_easy::SjfEasy;
 pub use summary::{Size, Summary};
+pub use unstarted::{NeverRan, Unstarted};
 
 pub use pbs_cluster_planner::run_times::Expect;
 pub use pbs_site::Learner;

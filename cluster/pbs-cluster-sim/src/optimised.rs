@@ -2,14 +2,14 @@
 //! Plans of all waiting jobs on one pool of cores, made better at each event by
 //! `pbs_cluster_planner::optimise`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use pbs_cluster_planner::optimise::{optimise, Budget, Objective, Pool, WaitingJob};
 use pbs_cluster_planner::run_times::{Expect, JobKind};
 use pbs_site::Learner;
 
 use crate::running::{RunningJobs, Starting};
-use crate::{Policy, TraceJob, Work};
+use crate::{NeverRan, Policy, TraceJob, Work};
 
 /// Promise to a user at the submission of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub struct Optimised {
     waiting: Vec<Waiter>,
     running: RunningJobs,
     next_s: Option<u64>,
+    /// Jobs that can't meet their deadlines.
+    declined: BTreeMap<usize, NeverRan>,
     work: Work,
     broken: usize,
 }
@@ -84,6 +86,7 @@ impl Optimised {
             waiting: Vec::new(),
             running: RunningJobs::new(cores, with.expect),
             next_s: None,
+            declined: BTreeMap::new(),
             work: Work::default(),
             broken: 0,
         }
@@ -106,12 +109,17 @@ impl Optimised {
 
     /// Promises the deadlines that the plan keeps, and declines the jobs whose deadlines it misses.
     fn answer_deadlines(&mut self) {
+        let declined = &mut self.declined;
         self.waiting.retain_mut(|of| {
             let Some(wanted_s) = of.wanted_s.take() else {
                 return true;
             };
             of.told_s = Some(wanted_s);
-            of.planned_s <= wanted_s
+            let is_kept = of.planned_s <= wanted_s;
+            if !is_kept {
+                declined.insert(of.job, NeverRan::Deadline);
+            }
+            is_kept
         });
     }
 
@@ -209,8 +217,14 @@ impl Policy for Optimised {
             let limit_s = what.requested_s.max(1);
             let has_promise = self.with.promise == Promise::Deadline;
             let deadline_s = what.deadline_s.filter(|_| has_promise);
-            // A deadline before the end of the limit is missed by every plan.
-            let wanted_s = deadline_s.map(|deadline_s| deadline_s.saturating_sub(limit_s));
+            // A deadline before the end of the limit is missed by every plan, also by one that begins
+            // at time 0.
+            let wanted_s = deadline_s.map(|deadline_s| deadline_s.checked_sub(limit_s));
+            if wanted_s == Some(None) {
+                self.declined.insert(job, NeverRan::Deadline);
+                return;
+            }
+            let wanted_s = wanted_s.flatten();
             self.waiting.push(Waiter {
                 job,
                 kind: JobKind { user: what.user, cores: what.cores, limit_s },
@@ -254,6 +268,10 @@ impl Policy for Optimised {
 
     fn work(&self) -> Option<Work> {
         Some(self.work)
+    }
+
+    fn declined(&self) -> BTreeMap<usize, NeverRan> {
+        self.declined.clone()
     }
 
     fn broken_promises(&self) -> Option<usize> {

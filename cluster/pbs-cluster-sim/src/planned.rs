@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The planner of `pbs-cluster-planner` as a policy.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use pbs_cluster_planner::optimise::Improving;
@@ -9,7 +9,7 @@ use pbs_cluster_planner::{Machine, Planner, Request, RequestId, Rules, State, Wh
 use pbs_site::Promise;
 
 use crate::requests::Requests;
-use crate::{Policy, TraceJob, Work};
+use crate::{NeverRan, Policy, TraceJob, Work};
 
 /// Plans, and moves up who can where somebody left.
 #[derive(Clone, Debug)]
@@ -22,6 +22,8 @@ pub struct Planned {
     jobs: HashMap<RequestId, usize>,
     requests: HashMap<usize, RequestId>,
     declined: Vec<usize>,
+    /// Reason for which each of them is declined.
+    reasons: BTreeMap<usize, NeverRan>,
     /// A job that can't be over by its deadline is declined when it comes.
     keeps_deadlines: bool,
     /// Search for a better plan at each event; `None`: no plan is reconsidered.
@@ -56,6 +58,7 @@ impl Planned {
             jobs: HashMap::new(),
             requests: HashMap::new(),
             declined: Vec::new(),
+            reasons: BTreeMap::new(),
             keeps_deadlines: false,
             improving: None,
             promise: Promise::Start,
@@ -147,17 +150,20 @@ impl Policy for Planned {
             request.when = When::Deadline { end_s, late: false };
         }
         request.promise = self.promise;
-        // A declined job has no reason in a replay.
-        let planned = self.planner.submit(now_s, &request).ok();
-        match planned.or_else(|| self.make_room(now_s, &request)) {
-            Some(id) => {
+        let planned = self.planner.submit(now_s, &request);
+        let planned = planned.or_else(|refusal| self.make_room(now_s, &request).ok_or(refusal));
+        match planned {
+            Ok(id) => {
                 self.jobs.insert(id, job);
                 if let Some(State::Planned { start_s }) = self.planner.state(id) {
                     self.told_s.insert(id, start_s);
                 }
                 self.requests.insert(job, id);
             }
-            None => self.declined.push(job),
+            Err(refusal) => {
+                self.declined.push(job);
+                self.reasons.insert(job, NeverRan::of(&refusal));
+            }
         }
     }
 
@@ -192,6 +198,10 @@ impl Policy for Planned {
 
     fn work(&self) -> Option<Work> {
         self.improving.is_some().then_some(self.work)
+    }
+
+    fn declined(&self) -> BTreeMap<usize, NeverRan> {
+        self.reasons.clone()
     }
 
     fn broken_promises(&self) -> Option<usize> {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Interface of all schedulers.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use crate::TraceJob;
+use crate::{NeverRan, TraceJob};
 
 /// Work of a scheduler that searches for plans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -47,6 +49,12 @@ pub trait Policy {
     /// Returns the work up to now, for a scheduler that searches for plans.
     fn work(&self) -> Option<Work> {
         None
+    }
+
+    /// Returns the jobs that the policy has declined up to now, with the reasons. Jobs that need
+    /// more cores than there are can be left out.
+    fn declined(&self) -> BTreeMap<usize, NeverRan> {
+        BTreeMap::new()
     }
 
     /// Returns the number of jobs that started later than promised, for a scheduler that promises

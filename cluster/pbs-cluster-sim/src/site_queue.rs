@@ -13,7 +13,7 @@ use pbs_cluster_planner::{Machine, Planner, Request, RequestId, Rules, State, Wh
 use pbs_site::User;
 
 use crate::requests::Requests;
-use crate::{Policy, TraceJob};
+use crate::{NeverRan, Policy, TraceJob};
 
 /// Jobs that may start before the first of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub struct SiteQueue {
     running: HashMap<usize, RequestId>,
     /// Latest start of the first of the queue, at the last event.
     first_s: Option<u64>,
+    /// Jobs that no plan can satisfy.
+    declined: BTreeMap<usize, NeverRan>,
 }
 
 #[derive(Clone, Debug)]
@@ -69,6 +71,7 @@ impl SiteQueue {
             came: 0,
             running: HashMap::new(),
             first_s: None,
+            declined: BTreeMap::new(),
         }
     }
 
@@ -168,8 +171,12 @@ impl Policy for SiteQueue {
     fn submit(&mut self, now_s: u64, job: usize, what: &TraceJob) {
         let request = self.chunks.of(what);
         // A job that no plan can satisfy would block the queue for ever.
-        let Ok(held) = self.planner.submit(now_s, &request) else {
-            return;
+        let held = match self.planner.submit(now_s, &request) {
+            Ok(held) => held,
+            Err(refusal) => {
+                self.declined.insert(job, NeverRan::of(&refusal));
+                return;
+            }
         };
         self.planner.set_held(now_s, held, true);
         self.waiting.insert(self.came, Waiter { job, cores: what.cores, request, held });
@@ -215,6 +222,10 @@ impl Policy for SiteQueue {
     fn next_s(&self) -> Option<u64> {
         // A pool or a limit may give way at that time, without any event.
         self.first_s
+    }
+
+    fn declined(&self) -> BTreeMap<usize, NeverRan> {
+        self.declined.clone()
     }
 }
 

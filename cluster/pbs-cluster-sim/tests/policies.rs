@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
+use pbs_cluster_planner::optimise::{Budget, Objective};
 use pbs_cluster_planner::{Machine, NodeSpec, Resource, Rules};
 use pbs_cluster_sim::{
-    check, replay, Conservative, Easy, Estimates, Fcfs, Outcome, Planned, Policy, TraceJob,
+    check, replay, Conservative, Easy, Estimates, Expect, Fcfs, NeverRan, Optimised, Optimising,
+    Outcome, Planned, Policy, Promise, TraceJob, Unstarted,
 };
 use pbs_gen::{Random, Stream};
 
@@ -40,6 +42,35 @@ fn planned(cores: &[u64]) -> Planned {
         .map(|(index, &cores)| NodeSpec::new(format!("n{index}"), vec![cores]));
     let machine = Machine::new(vec![ncpus], &nodes.collect::<Vec<_>>());
     Planned::new(Arc::new(machine), Rules::default(), usize::MAX)
+}
+
+/// Jobs that a policy declines have its reason: no place by the deadline, under both planners.
+#[test]
+fn jobs_that_never_ran_have_reasons() {
+    let late = |number| TraceJob { number, deadline_s: Some(9), ..TraceJob::new(0, 10, 10, CORES) };
+    let jobs = [late(1), TraceJob { number: 2, preceding: Some(1), ..TraceJob::new(5, 1, 1, 1) }];
+    let optimised = Optimised::new(
+        CORES,
+        Optimising {
+            objective: Objective::default(),
+            budget: Budget::default(),
+            promise: Promise::Deadline,
+            expect: Expect::Limit,
+            express: None,
+            seed: 1,
+        },
+    );
+    let policies: [Box<dyn Policy>; 2] =
+        [Box::new(planned(&[4, 4]).keeping_deadlines()), Box::new(optimised)];
+    for mut policy in policies {
+        let outcomes = replay(&jobs, policy.as_mut(), |_| ()).unwrap();
+        let all = Unstarted::of_replay(&jobs, &outcomes, CORES, &policy.declined());
+        let expected = [
+            Unstarted { why: NeverRan::Deadline, jobs: 1, first: 1 },
+            Unstarted { why: NeverRan::Predecessor, jobs: 1, first: 2 },
+        ];
+        assert_eq!(all, expected, "{}", policy.name());
+    }
 }
 
 fn starts(jobs: &[TraceJob], policy: &mut dyn Policy) -> Vec<u64> {

@@ -476,6 +476,14 @@ impl<E: Engine> Manager<E> {
             let what = format!("use reservation {reservation}, which is of {}", held.user);
             return Err(Error::NotPermitted(what));
         }
+        let is_reservation = |record: &RequestRecord| record.is_reservation;
+        if !self.records.get(&reservation).is_some_and(is_reservation) {
+            let what = format!(
+                "request {reservation} is a job, and no reservation; reserve nodes with pbsctl \
+                 cluster reserve, and write the number that it prints after --within"
+            );
+            return Err(Error::Wrong(what));
+        }
         Ok(self.planner.submit_in(self.clock_s, reservation, request))
     }
 

@@ -240,6 +240,21 @@ fn a_reservation_is_for_its_owner_and_members_of_its_group() {
     }
 }
 
+/// The number of a job is no reservation, and the refusal says how one is made.
+#[test]
+fn no_request_is_planned_in_a_job() {
+    let mut cluster = small("within-job");
+    let job = cluster.submit(&wish("ncpus=8", 100));
+    let refused =
+        cluster.manager.submit(&user("u"), &Wish { within: Some(job), ..wish("ncpus=1", 9) });
+    let told = refused.unwrap_err().to_string();
+    let expected = format!("request {job} is a job, and no reservation; reserve nodes with pbsctl");
+    assert!(told.starts_with(&expected), "{told}");
+    let refused =
+        cluster.manager.submit(&user("u"), &Wish { within: Some(99), ..wish("ncpus=1", 9) });
+    assert!(matches!(refused, Err(Error::NoRequest(99))), "{refused:?}");
+}
+
 #[test]
 fn requests_in_a_reservation_end_with_it() {
     let mut cluster = small("requests-reservation");

@@ -45,6 +45,9 @@ impl FromStr for Rset {
         }
         let mut cursor = Cursor::new(text);
         cursor.skip_spaces();
+        if let Some(error) = of_other_system(&cursor, text) {
+            return Err(error);
+        }
         cursor.take("rset=");
         let chunks = chunks(&mut cursor)?;
         let mut job_wide: Vec<Item> = Vec::new();
@@ -79,6 +82,26 @@ impl FromStr for Rset {
         check_sums(&rset)?;
         Ok(rset)
     }
+}
+
+/// Returns the error for a request in the words of PBS Pro (`select=`) or Torque (`nodes=`,
+/// `ppn=`), with the request in words of this system.
+fn of_other_system(at: &Cursor<'_>, text: &str) -> Option<Error> {
+    const MOST_BYTES: usize = 200;
+    let text = text.trim();
+    let (rest, of): (String, _) = match (text.strip_prefix("select="), text.strip_prefix("nodes="))
+    {
+        (Some(rest), _) => (rest.into(), "select= is of PBS Pro"),
+        (_, Some(rest)) if text.contains(":ppn=") => {
+            (rest.replace(":ppn=", ":ncpus="), "nodes= and ppn= are of Torque")
+        }
+        _ => return None,
+    };
+    let example = match rest.len() {
+        0..MOST_BYTES => rest.as_str(),
+        _ => "2:ncpus=16:mem=32g",
+    };
+    Some(at.error(format!("{of}; write the number of chunks and a chunk: rset={example}")))
 }
 
 /// Returns the error for an unexpected character where an item, a chunk or the request could have

@@ -3,6 +3,25 @@
 
 use pbs_resources::{parse_items, Condition, Rset, CHUNK_ITEMS, RSET_BYTES, RSET_CHUNKS};
 
+/// Requests of PBS Pro and Torque are refused with the request in words of this system.
+#[test]
+fn requests_of_other_systems_are_translated() {
+    for (text, instead) in [
+        ("select=2:ncpus=4:mem=4gb", "rset=2:ncpus=4:mem=4gb"),
+        (" select=2:ncpus=4+1:ncpus=1,place=scatter", "rset=2:ncpus=4+1:ncpus=1,place=scatter"),
+        ("nodes=2:ppn=8", "rset=2:ncpus=8"),
+    ] {
+        let error = text.parse::<Rset>().unwrap_err();
+        assert!(error.message.ends_with(instead), "{text}: {error:?}");
+        assert!(instead.parse::<Rset>().is_ok(), "{instead}");
+    }
+    let long = format!("select=1:ncpus=1{}", "+1:ncpus=1".repeat(100));
+    let error = long.parse::<Rset>().unwrap_err();
+    assert!(error.message.ends_with("rset=2:ncpus=16:mem=32g"), "{error:?}");
+    // Names of resources are free.
+    assert!("nodes=2:ncpus=1".parse::<Rset>().is_ok() && "selected=1".parse::<Rset>().is_ok());
+}
+
 #[test]
 fn wrong_requests_are_refused() {
     for (text, column, words) in [

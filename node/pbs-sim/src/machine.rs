@@ -515,6 +515,9 @@ impl<'a> Machine<'a> {
     fn let_run(&mut self, p: u32, passes_ns: u64, insns: u64, looked: bool) {
         self.now_ns += passes_ns;
         self.cpu.running_ns += passes_ns;
+        if self.is_unallocated {
+            self.cpu.running_unallocated_ns += passes_ns;
+        }
         self.cpu.retired_insns += insns;
         self.node.charge(p, insns);
         if insns != 0 {

@@ -140,6 +140,9 @@ pub struct CpuOutcome {
     /// Execution time in which a process ran, and unallocated time if processes of the plan
     /// use it.
     pub running_ns: u64,
+    /// Part of `running_ns` that is unallocated time: the rest of the system would go first there,
+    /// and has nothing to run.
+    pub running_unallocated_ns: u64,
     /// Longest time in which processes of the plan kept the CPU without a gap for the rest of
     /// the system: neither unallocated time nor time in which no process ran.
     pub longest_run_ns: u64,

@@ -201,6 +201,7 @@ fn check(plan: &Plan, simulation: &Simulation) {
     // Time adds up.
     let cpu = &simulation.cpus[0];
     assert_eq!(cpu.running_ns + cpu.lost_ns + cpu.idle_ns + cpu.unallocated_ns, cpu.ended_ns);
+    assert!(cpu.running_unallocated_ns <= cpu.running_ns);
     let retired: u64 = simulation.tasks.iter().map(|task| task.retired_insns).sum();
     assert_eq!(cpu.retired_insns, retired);
     let in_order = simulation.events.windows(2);

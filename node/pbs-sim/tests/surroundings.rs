@@ -50,6 +50,10 @@ fn a_plan_uses_unallocated_time_if_nothing_else_has_to_run() {
     assert_eq!(ended(&simulation), [(1, 0, 25_000_000)]);
     let cpu = &simulation.cpus[0];
     assert_eq!((cpu.unallocated_ns, cpu.running_ns), (0, 25_000_000));
+    // The last 2 ms of two windows.
+    assert_eq!(cpu.running_unallocated_ns, 4_000_000);
+    let left = run_with(&floating, &busy);
+    assert_eq!((left.cpus[0].unallocated_ns, left.cpus[0].running_unallocated_ns), (6_000_000, 0));
 }
 
 #[test]

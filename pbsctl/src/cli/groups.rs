@@ -8,6 +8,7 @@ use crate::configure::ConfigureOptions;
 use crate::events::EventsOptions;
 use crate::explain::ExplainOptions;
 use crate::gen::GenOptions;
+use crate::given::Given;
 use crate::history::HistoryOptions;
 use crate::history_file::HistoryFile;
 use crate::import::ImportOptions;
@@ -165,7 +166,7 @@ pub(crate) enum PlanCommand {
 
     /// Generate a plan, with the deviations of its run
     #[command(visible_alias = "gen")]
-    Generate(GenOptions),
+    Generate(Given<GenOptions>),
 
     /// Convert a plan of Leppert's simulation, or a job and a machine of Glaß's prototype
     Import(ImportOptions),

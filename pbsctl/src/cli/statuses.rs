@@ -3,12 +3,12 @@
 
 use crate::failure::{
     DEADLINE_MISSED, DECLINED, DIFFERS, FAILED, INCOMPLETE, INTERRUPTED, INVALID_PLAN, NOT_ENDED,
-    USAGE,
+    NO_READER, USAGE,
 };
 
 /// Exit statuses: the number, the commands that return it (none for all of them), and its
 /// meaning.
-pub(crate) const STATUSES: [(u8, &[&str], &str); 15] = [
+pub(crate) const STATUSES: [(u8, &[&str], &str); 16] = [
     (0, &[], "success"),
     (FAILED, &[], "something failed: a file, the output, the device, or the kernel refused"),
     (USAGE, &[], "the command line is wrong"),
@@ -28,4 +28,5 @@ pub(crate) const STATUSES: [(u8, &[&str], &str); 15] = [
     ),
     (DIFFERS, &["replay"], "the replay differs from the recording"),
     (INTERRUPTED, &["run", "profile", "step"], "interrupted"),
+    (NO_READER, &[], "the reader of the output has gone (| head); nothing is reported"),
 ];

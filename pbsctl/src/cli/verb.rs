@@ -17,6 +17,7 @@ use crate::csi::CsiOptions;
 use crate::events::EventsOptions;
 use crate::explain::ExplainOptions;
 use crate::gen::GenOptions;
+use crate::given::Given;
 use crate::history::HistoryOptions;
 use crate::import::ImportOptions;
 use crate::interference::InterferenceOptions;
@@ -49,11 +50,11 @@ pub(crate) enum Verb {
 
     /// Simulate a plan in virtual time, with the code that the kernel runs
     #[command(display_order = 11)]
-    Sim(SimOptions),
+    Sim(Given<SimOptions>),
 
     /// Simulate many generated plans to study the policy
     #[command(display_order = 12)]
-    Study(StudyOptions),
+    Study(Given<StudyOptions>),
 
     /// Draw a page of pictures of a run or a simulation
     #[command(display_order = 13)]
@@ -190,7 +191,7 @@ pub(crate) enum Verb {
     Import(ImportOptions),
     /// Generate a plan, with the deviations of its run
     #[command(hide = true)]
-    Gen(GenOptions),
+    Gen(Given<GenOptions>),
 }
 
 impl Verb {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::ledger::{end, run_time_s, start};
 use super::reach::{ReachOptions, Reached};
 use super::requirements::{rset, Requirements, WhenOptions};
-use super::script_options::of_script;
+use super::script_options::{of_script, refuse_misplaced};
 use crate::failure::{Failure, DEADLINE_MISSED};
 use crate::output::Output;
 
@@ -23,6 +23,10 @@ pub(super) struct AllocOptions {
 
     #[command(flatten)]
     asked: Requirements,
+
+    /// Words before --, as of sbatch: they are refused with a hint
+    #[arg(value_name = "SCRIPT", hide = true)]
+    misplaced: Vec<String>,
 
     /// Command to start, with its arguments; #CCS lines of a script are options
     #[arg(last = true, value_name = "COMMAND")]
@@ -104,7 +108,9 @@ struct Requests {
 }
 
 pub(super) fn alloc(out: Output, options: &AllocOptions) -> Result<ExitCode, Failure> {
-    let asked = options.asked.completed(&of_script(&options.command)?);
+    refuse_misplaced(&options.misplaced)?;
+    let script = of_script(&options.command, !options.asked.has_resources())?;
+    let asked = options.asked.completed(&script);
     let mut cluster = options.reach.reach(Access::Write)?;
     let wish = asked.wish(&cluster, &options.command)?;
     let requests = cluster.submit(&wish)?;
@@ -204,7 +210,9 @@ pub(super) fn status(requests: &[Row]) -> ExitCode {
 /// Condition that a request without a place waits for.
 pub(super) fn awaited(row: &Row) -> String {
     if row.after.is_empty() {
-        "for a node that is out of use, or until its time is within the planning horizon".into()
+        "for a node or a part of one that is out of use, or until its time is within the planning \
+         horizon"
+            .into()
     } else {
         after(&row.after)
     }

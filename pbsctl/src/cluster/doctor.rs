@@ -18,6 +18,9 @@ use crate::failure::Failure;
 use crate::files::write;
 use crate::output::{counted, Output};
 
+/// Slurm's configuration, unless another is named.
+pub(super) const CONF: &str = "/etc/slurm/slurm.conf";
+
 const DOCTOR_HELP: &str = "\
 Examples:
   pbsctl cluster doctor
@@ -35,12 +38,16 @@ Exit status:
 pub(super) struct DoctorOptions {
     /// Slurm's configuration. job_submit.lua, jobcomp.lua and plugstack.conf are looked for in the
     /// same directory
-    #[arg(long, value_name = "FILE", env = "SLURM_CONF", default_value = "/etc/slurm/slurm.conf")]
+    #[arg(long, value_name = "FILE", env = "SLURM_CONF", default_value = CONF)]
     conf: PathBuf,
 
     /// Partition whose jobs are planned
     #[arg(long, value_name = "NAME", default_value = "plan")]
     partition: String,
+
+    /// A partition without its option, which is refused with a hint
+    #[arg(value_name = "NAME", hide = true)]
+    misplaced: Option<String>,
 
     /// Compare Slurm's times with those of the site of this ledger; with the defaults of sites
     /// otherwise
@@ -90,7 +97,12 @@ impl<'a> FindingRow<'a> {
 }
 
 pub(super) fn doctor(out: Output, options: &DoctorOptions) -> Result<ExitCode, Failure> {
-    let conf = read(&options.conf).map_err(|error| Failure::Failed(error.to_string()))?;
+    if let Some(name) = &options.misplaced {
+        return Err(Failure::Usage(format!(
+            "a partition is named by an option; write pbsctl cluster doctor --partition {name}"
+        )));
+    }
+    let conf = read(&options.conf).map_err(|error| unreadable(&options.conf, &error))?;
     let release_timeout_s = match &options.ledger {
         Some(ledger) => {
             let opened = Manager::open(ledger, Access::Read, Simulated::default());
@@ -119,6 +131,16 @@ pub(super) fn doctor(out: Output, options: &DoctorOptions) -> Result<ExitCode, F
     }
     printed?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The failure for a configuration that can't be read; one that is missing may be elsewhere.
+fn unreadable(conf: &Path, error: &impl std::fmt::Display) -> Failure {
+    let elsewhere = if conf.exists() {
+        ""
+    } else {
+        "; name Slurm's configuration with --conf, or in SLURM_CONF"
+    };
+    Failure::Failed(format!("{error}{elsewhere}"))
 }
 
 /// A finding about the release of the installed Slurm. Without one there is nothing to find.

@@ -31,6 +31,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
+use crate::given::Given;
 use crate::output::Output;
 
 const CLUSTER_HELP: &str = "\
@@ -84,7 +85,7 @@ enum ClusterCommand {
     /// onto the nodes of the site. Lines that are left out are counted by reason, with the first of
     /// them.
     #[command(after_help = examples::REPLAY)]
-    Replay(replay::ReplayOptions),
+    Replay(Given<replay::ReplayOptions>),
 
     /// Compare runs of the same jobs under Slurm with different schedulers
     ///
@@ -107,7 +108,7 @@ enum ClusterCommand {
     /// the model of Lublin and Feitelson (2003). The same options give the same jobs on every
     /// machine.
     #[command(after_help = examples::WORKLOAD)]
-    Workload(replay::WorkloadOptions),
+    Workload(Given<replay::WorkloadOptions>),
 
     /// Simulate a cluster whose nodes run plans, and compare it with one without plans
     Whole(whole::WholeOptions),
@@ -139,7 +140,7 @@ enum ClusterCommand {
     /// `pbsctl cluster doctor --site` writes the site file and lists what Slurm lacks. Others can
     /// read the ledger meanwhile.
     #[command(after_help = examples::SERVE)]
-    Serve(serve::ServeOptions),
+    Serve(Given<serve::ServeOptions>),
 
     /// Request nodes, and print when and where the request will run
     ///

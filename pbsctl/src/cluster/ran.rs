@@ -10,7 +10,7 @@ use pbs_text::{shown as foreign, Format, Table};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::files::{read, write};
+use crate::files::{pictures, read, write};
 use crate::output::{counted, Output};
 
 #[derive(Args, Debug)]
@@ -24,7 +24,7 @@ pub(super) struct RanOptions {
     nodes: u64,
 
     /// Draw each run to the file NAME.svg in this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = pictures)]
     gantt: Option<PathBuf>,
 }
 

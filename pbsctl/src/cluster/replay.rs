@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use pbs_cluster_sim::{
     against, against_text, as_they_came, check, replay, swf, workload, Against, Comparison,
-    Estimates, Format, Lublin, Outcome, Planning, Policy, RunTimeErrors, Size, Summary, TraceJob,
+    Estimates, Format, Lublin, NeverRan, Outcome, Planning, Policy, RunTimeErrors, Size, Summary,
+    TraceJob, Unstarted,
 };
 use pbs_text::grouped;
 use serde::Serialize;
@@ -18,7 +19,8 @@ use super::replay_policy::{EstimatesName, PolicyOptions};
 use super::replay_timed::Timed;
 use super::trace_file::read_trace;
 use crate::failure::Failure;
-use crate::files::write;
+use crate::files::{picture, write};
+use crate::given::{Conditional, Given};
 use crate::output::{counted, write_err, write_out, Output};
 
 #[derive(Args, Debug)]
@@ -37,9 +39,10 @@ pub(super) struct ReplayOptions {
         value_name = "N",
         default_value_t = 10_000,
         requires = "generate",
-        conflicts_with = "trace"
+        conflicts_with = "trace",
+        value_parser = clap::value_parser!(u32).range(1..)
     )]
-    jobs: usize,
+    jobs: u32,
 
     /// Load while the generated jobs arrive: requested core time, in percent of the capacity
     #[arg(
@@ -115,18 +118,29 @@ pub(super) struct ReplayOptions {
     output: Option<PathBuf>,
 
     /// Draw utilisation and slowdown to FILE, as SVG
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = picture)]
     picture: Option<PathBuf>,
 }
+
+/// What options of the model of Lublin and Feitelson need.
+const LUBLIN: &str = "--generate lublin";
 
 /// Accuracy of the run times that users of OCuLUS declare (Keller, section 6).
 const OCULUS_ACCURACY_PERCENT: u64 = 22;
 
+/// Jobs of OCuLUS a day, on average.
+const MEAN_DAY: u32 = workload::MEAN_DAY as u32;
+
 #[derive(Args, Debug)]
 pub(super) struct WorkloadOptions {
     /// Number of jobs
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    jobs: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    jobs: u32,
 
     /// Model of the jobs
     #[arg(long, value_enum, value_name = "MODEL", default_value = "oculus")]
@@ -160,8 +174,13 @@ pub(super) struct WorkloadOptions {
     accuracy: u64,
 
     /// Number of jobs a day; for oculus only. OCuLUS had 3,082 on average and at most 196,217
-    #[arg(long, value_name = "N", default_value_t = workload::MEAN_DAY)]
-    per_day: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = MEAN_DAY,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    per_day: u32,
 
     /// Seed of the jobs
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -188,6 +207,7 @@ struct Replayed {
     site: String,
     left_out: u64,
     too_large: usize,
+    too_large_by_reason: Vec<Unstarted>,
     notes: Vec<swf::Note>,
     remarks: Vec<String>,
     #[serde(flatten)]
@@ -209,6 +229,8 @@ struct Generated {
 #[derive(Serialize)]
 struct OfSeed {
     seed: u64,
+    too_large: usize,
+    too_large_by_reason: Vec<Unstarted>,
     workload: Summary,
     #[serde(flatten)]
     comparison: Comparison,
@@ -227,9 +249,10 @@ struct Schedule {
     jobs: Vec<TraceJob>,
     outcomes: Vec<Outcome>,
     planning: Planning,
+    unstarted: Vec<Unstarted>,
 }
 
-pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), Failure> {
+pub(super) fn replay_trace(out: Output, options: &Given<ReplayOptions>) -> Result<(), Failure> {
     match (&options.trace, options.generate) {
         (Some(path), _) => replay_file(out, options, path),
         (None, model) => {
@@ -240,15 +263,35 @@ pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), F
     }
 }
 
-fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), Failure> {
+/// Refuses options that neither the jobs nor a scheduler read.
+fn refuse_unread(options: &Given<ReplayOptions>, on: &Cluster) -> Result<(), Failure> {
+    let is_lublin = options.generate == Some(Model::Lublin);
+    let accuracy = Conditional { field: "accuracy", is_read: is_lublin, needs: LUBLIN };
+    let mut all = options.policies.conditional(on);
+    all.push(accuracy);
+    options.refuse_unread(&all)?;
+    let files = [("--output", &options.output), ("--picture", &options.picture)];
+    match files.into_iter().find(|(_, file)| file.is_some() && options.seeds > 1) {
+        Some((option, _)) => Err(Failure::Usage(format!(
+            "{option} holds one replay, and --seeds {} replays several traces; leave one of them \
+             out",
+            options.seeds
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn replay_file(out: Output, options: &Given<ReplayOptions>, path: &Path) -> Result<(), Failure> {
     let mut trace = read_trace(path)?;
     let (on, machine) = Cluster::of_trace(options.site.as_deref(), options.cores, &trace.header)?;
     let on = on.with_rules(!options.policies.without_rules);
+    refuse_unread(options, &on)?;
     let fits: Vec<bool> = trace.jobs.iter().map(|job| on.fits(job)).collect();
     if !fits.contains(&true) {
         let too_great = memory_remark(&on, &trace.jobs, &fits);
         return Err(no_jobs(path, &trace, fits.len(), too_great));
     }
+    let too_large_by_reason = too_large(&on, &trace.jobs);
     let orphans = orphans_remark(&trace.jobs, &fits);
     let too_great = memory_remark(&on, &trace.jobs, &fits);
     let mut fit = fits.iter();
@@ -267,6 +310,7 @@ fn replay_file(out: Output, options: &ReplayOptions, path: &Path) -> Result<(), 
         site: on.site.name.clone(),
         left_out: trace.notes.left_out(),
         too_large: fits.iter().filter(|fits| !**fits).count(),
+        too_large_by_reason,
         notes: trace.notes.iter().cloned().collect(),
         remarks: remarks.collect(),
         comparison,
@@ -315,6 +359,19 @@ fn memory_remark(on: &Cluster, jobs: &[TraceJob], fits: &[bool]) -> Option<Strin
     ))
 }
 
+/// Counts jobs for which even the empty cluster has no room, by reason.
+fn too_large(on: &Cluster, jobs: &[TraceJob]) -> Vec<Unstarted> {
+    let why = |job: &TraceJob| {
+        if on.fits(&TraceJob { memory_bytes: None, ..*job }) {
+            NeverRan::Memory
+        } else {
+            NeverRan::Cores
+        }
+    };
+    let too_large = jobs.iter().filter(|job| !on.fits(job));
+    Unstarted::count(too_large.map(|job| (why(job), job.number)))
+}
+
 /// Remark on jobs whose preceding jobs are too large for the cluster.
 fn orphans_remark(jobs: &[TraceJob], fits: &[bool]) -> Option<String> {
     let both = || jobs.iter().zip(fits);
@@ -333,19 +390,21 @@ fn orphans_remark(jobs: &[TraceJob], fits: &[bool]) -> Option<String> {
 
 fn replay_generated(
     out: Output,
-    options: &ReplayOptions,
+    options: &Given<ReplayOptions>,
     on: &Cluster,
     model: Model,
 ) -> Result<(), Failure> {
+    refuse_unread(options, on)?;
     let mut replays = Vec::new();
     for seed in options.seed..options.seed.saturating_add(options.seeds) {
         let jobs = match model {
             Model::Oculus => {
-                let jobs = workload::Workload::oculus(options.jobs, workload::MEAN_DAY, seed);
+                let jobs =
+                    workload::Workload::oculus(options.jobs as usize, workload::MEAN_DAY, seed);
                 jobs.with_load(on.cores, options.load).generate()
             }
             Model::Lublin => Lublin {
-                jobs: options.jobs,
+                jobs: options.jobs as usize,
                 cores: on.cores,
                 load_percent: options.load,
                 accuracy_percent: options.accuracy,
@@ -353,6 +412,8 @@ fn replay_generated(
             }
             .generate(),
         };
+        let too_large_by_reason = too_large(on, &jobs);
+        let too_large = too_large_by_reason.iter().map(|of| of.jobs).sum();
         let jobs = told(options, on, jobs, seed);
         let name = format!("{}, seed {seed}", name_of(model));
         let (comparison, schedule) = compare(options, on, &name, &jobs)?;
@@ -360,7 +421,8 @@ fn replay_generated(
             write(file, &trace_text(&of.jobs, Some(&of.outcomes), on.cores))?;
         }
         write_picture(options, &comparison)?;
-        replays.push(OfSeed { seed, workload: Summary::of(&jobs), comparison });
+        let workload = Summary::of(&jobs);
+        replays.push(OfSeed { seed, too_large, too_large_by_reason, workload, comparison });
     }
     let comparisons: Vec<Comparison> = replays.iter().map(|of| of.comparison.clone()).collect();
     let generated = Generated {
@@ -378,6 +440,11 @@ fn replay_generated(
             text += &format!("{remark}\n");
         }
         for of in &generated.replays {
+            if of.too_large > 0 {
+                let jobs = counted(of.too_large as u64, "job is", "jobs are");
+                let reasons = Unstarted::text(&of.too_large_by_reason);
+                text += &format!("{jobs} larger than the cluster, and left out: {reasons}\n");
+            }
             text += &(of.comparison.text(Format::Text) + "\n");
         }
         text + &against_text(&generated.against, Format::Text)
@@ -420,7 +487,8 @@ fn compare(
     for &name in &options.policies.policy {
         let mut policy = options.policies.scheduler(name, on);
         let of = run(jobs, policy.as_mut(), on.cores)?;
-        comparison.push_with(policy.name(), &of.jobs, &of.outcomes, of.planning);
+        let unstarted = of.unstarted.clone();
+        comparison.push_with(policy.name(), &of.jobs, &of.outcomes, of.planning, unstarted);
         schedule = Some(of);
     }
     if options.policies.run_time_errors {
@@ -452,10 +520,11 @@ fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Schedul
         write_err("\n");
     }
     let outcomes = outcomes.map_err(|fault| Failure::Failed(format!("{name}: {fault}")))?;
+    let unstarted = Unstarted::of_replay(jobs, &outcomes, cores, &policy.declined());
     let jobs = as_they_came(jobs, &outcomes);
     check(&jobs, &outcomes, cores)
         .map_err(|invalid| Failure::Failed(format!("{name}: {invalid}")))?;
-    Ok(Schedule { jobs, outcomes, planning: policy.planning() })
+    Ok(Schedule { jobs, outcomes, planning: policy.planning(), unstarted })
 }
 
 fn text(replayed: &Replayed) -> String {
@@ -468,20 +537,27 @@ fn text(replayed: &Replayed) -> String {
     }
     if replayed.too_large > 0 {
         let jobs = counted(replayed.too_large as u64, "job is", "jobs are");
-        text += &format!("{jobs} larger than the cluster, and left out\n");
+        let reasons = Unstarted::text(&replayed.too_large_by_reason);
+        text += &format!("{jobs} larger than the cluster, and left out: {reasons}\n");
     }
     text + &replayed.comparison.text(Format::Text)
 }
 
-pub(super) fn write_workload(out: Output, options: &WorkloadOptions) -> Result<(), Failure> {
+pub(super) fn write_workload(out: Output, options: &Given<WorkloadOptions>) -> Result<(), Failure> {
+    let is_lublin = options.model == Model::Lublin;
+    let of_lublin = |field| Conditional { field, is_read: is_lublin, needs: "--model lublin" };
+    let per_day = Conditional { field: "per_day", is_read: !is_lublin, needs: "--model oculus" };
+    let [cores, load, accuracy] = ["cores", "load", "accuracy"].map(of_lublin);
+    options.refuse_unread(&[cores, load, accuracy, per_day])?;
+    let count = options.jobs as usize;
     let (jobs, cores) = match options.model {
         Model::Oculus => {
-            let jobs = workload::oculus(options.jobs, options.per_day.max(1), options.seed);
+            let jobs = workload::oculus(count, options.per_day as usize, options.seed);
             (jobs, workload::CORES)
         }
         Model::Lublin => {
             let lublin = Lublin {
-                jobs: options.jobs,
+                jobs: count,
                 cores: options.cores,
                 load_percent: options.load,
                 accuracy_percent: options.accuracy,

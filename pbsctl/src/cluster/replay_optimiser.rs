@@ -67,6 +67,17 @@ const EVEN_AFTER: &str = "5000s";
 const DEADLINE_COST_S: f64 = 864_000.0;
 
 impl OptimiserOptions {
+    /// Fields of the options that all searches for better plans read, and nothing else.
+    pub(super) const OF_ALL: [&'static str; 7] = [
+        "orders",
+        "placements",
+        "slowdown_cost",
+        "fairness_cost",
+        "length_cost",
+        "even_after",
+        "search_seed",
+    ];
+
     fn objective(&self) -> Objective {
         let growth_per_s = match self.even_after {
             0 => 0.0,

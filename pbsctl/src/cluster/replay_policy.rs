@@ -12,6 +12,7 @@ use pbs_uapi::clock::unix_s;
 
 use super::replay_cluster::Cluster;
 use super::replay_optimiser::OptimiserOptions;
+use crate::given::Conditional;
 
 #[derive(Args, Debug)]
 pub(super) struct PolicyOptions {
@@ -144,6 +145,53 @@ impl PolicyOptions {
                 self.queues_on == QueuesOn::Pool
             }
         }
+    }
+
+    /// Returns the options that not all schedulers read.
+    pub(super) fn conditional(&self, on: &Cluster) -> Vec<Conditional> {
+        use PolicyName::{
+            Conservative, Easy, EasyPlusPlus, Fcfs, Optimised, OptimisedDeadline, OptimisedStart,
+            Planned, PlannedDeadlines, PlannedOptimised, PlannedOptimisedDeadline,
+            PlannedOptimisedStart, SjfEasy,
+        };
+        let has = |names: &[PolicyName]| self.policy.iter().any(|name| names.contains(name));
+        let on_pool = has(&[Optimised, OptimisedStart, OptimisedDeadline]);
+        let on_nodes = has(&[PlannedOptimised, PlannedOptimisedStart, PlannedOptimisedDeadline]);
+        let learns = self.estimates == EstimatesName::Learned;
+        let is_pool = self.queues_on == QueuesOn::Pool || on.is_one_pool();
+        let backfills = on_nodes
+            || has(&[Planned, PlannedDeadlines, Conservative])
+            || has(&[Easy, SjfEasy]) && !is_pool;
+        let mut all = vec![
+            (
+                "learner",
+                has(&[EasyPlusPlus]) || learns && on_pool,
+                "--policy easy++, or optimised with --estimates learned",
+            ),
+            (
+                "estimates",
+                !learns || on_pool,
+                "--policy optimised, optimised-start or optimised-deadline for learned run times",
+            ),
+            (
+                "backfills",
+                backfills,
+                "--policy planned or conservative, or easy on the nodes of a site",
+            ),
+            ("queues_on", has(&[Fcfs, Easy, SjfEasy]), "--policy fcfs, easy or sjf-easy"),
+            (
+                "deadline_cost",
+                on_nodes || has(&[OptimisedDeadline]),
+                "--policy optimised-deadline or planned-optimised",
+            ),
+        ];
+        let express = ["express", "express_below"]
+            .map(|field| (field, has(&[OptimisedDeadline]), "--policy optimised-deadline"));
+        let search = OptimiserOptions::OF_ALL
+            .map(|field| (field, on_pool || on_nodes, "--policy optimised or planned-optimised"));
+        all.extend(express.into_iter().chain(search));
+        let conditional = |(field, is_read, needs)| Conditional { field, is_read, needs };
+        all.into_iter().map(conditional).collect()
     }
 
     /// Whether there is a scheduler to which the cluster is one pool of cores.

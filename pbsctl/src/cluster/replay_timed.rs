@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Time that a scheduler takes in a replay.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use pbs_cluster_sim::{Planning, Policy, TraceJob, Work};
+use pbs_cluster_sim::{NeverRan, Planning, Policy, TraceJob, Work};
 
 /// A scheduler whose calls are measured.
 pub(super) struct Timed<'a> {
@@ -56,6 +57,10 @@ impl Policy for Timed<'_> {
 
     fn work(&self) -> Option<Work> {
         self.policy.work()
+    }
+
+    fn declined(&self) -> BTreeMap<usize, NeverRan> {
+        self.policy.declined()
     }
 
     fn broken_promises(&self) -> Option<usize> {

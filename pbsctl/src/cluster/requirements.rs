@@ -152,6 +152,11 @@ impl WhenOptions {
 }
 
 impl Requirements {
+    /// Whether the resources are named.
+    pub(super) fn has_resources(&self) -> bool {
+        self.res.is_some()
+    }
+
     /// Takes from the script the options that the command line leaves out.
     pub(super) fn completed(&self, script: &Self) -> Self {
         Self {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use clap::error::ContextKind;
 use clap::{Args, Parser};
-use pbs_resources::script::{self, Script};
+use pbs_resources::script::{self, Script, Unread};
 
 use super::requirements::Requirements;
 use crate::failure::Failure;
@@ -81,9 +81,52 @@ impl UnusedOptions {
     }
 }
 
+/// Refuses a command that does not stand behind `--`, and says what of a script is not read.
+pub(super) fn refuse_misplaced(words: &[String]) -> Result<(), Failure> {
+    let Some(first) = words.first() else {
+        return Ok(());
+    };
+    let mut what = format!(
+        "the command stands behind --, such as pbsctl cluster alloc --res rset=ncpus=4 -t 1h -- {}",
+        words.join(" ")
+    );
+    for lines in unread_lines(first) {
+        what += &format!("; {lines}");
+    }
+    Err(Failure::Usage(what))
+}
+
+/// Lines of a script that are options of other systems; none if it can't be read, which is told when
+/// it stands where it belongs.
+fn unread_lines(file: &str) -> Vec<Unread> {
+    if !Path::new(file).is_file() {
+        return Vec::new();
+    }
+    let Ok(Some(text)) = text_of(file) else {
+        return Vec::new();
+    };
+    script::read(&text).map_or_else(|_| Vec::new(), |script| script.unread)
+}
+
+/// Reports a script that is not there, and whose options are needed. A request that has its
+/// resources may be for a later time, or for other nodes, and is planned all the same.
+fn report_missing(file: &str) {
+    let path = Path::new(file);
+    let is_file = file.contains('/') || path.extension().is_some();
+    if is_file && !path.exists() {
+        report(&format!(
+            "pbsctl: {file}: there is no such file here, and no options in it are read; name a \
+             script that exists"
+        ));
+    }
+}
+
 /// Reads the options in a script's #CCS lines, and reports lines and options that are not used;
 /// none for a program that is no text.
-pub(super) fn of_script(command: &[String]) -> Result<Requirements, Failure> {
+///
+/// `needs_options`: the command line names no resources.
+pub(super) fn of_script(command: &[String], needs_options: bool) -> Result<Requirements, Failure> {
+    command.first().filter(|_| needs_options).into_iter().for_each(|file| report_missing(file));
     let Some(file) = command.first().filter(|file| Path::new(file).is_file()) else {
         return Ok(Requirements::default());
     };

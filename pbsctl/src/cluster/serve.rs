@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Execution of the plan by the service of this node, or by Slurm.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use pbs_engine_node::{serve, Local};
 use pbs_node_api::Environment;
+use pbs_slurm::conf::{check, read, Level};
 use pbs_slurm::{Serving, Slurm};
 
+use super::doctor::CONF;
 use super::ledger::{attribute, duration_s, failure, LedgerOptions};
 use crate::failure::Failure;
-use crate::output::report;
+use crate::given::{Conditional, Given};
+use crate::output::{counted, report};
 use crate::socket::Socket;
 
 #[derive(Args, Debug)]
@@ -62,7 +66,9 @@ pub(super) struct ServeOptions {
     until_idle: bool,
 }
 
-pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
+pub(super) fn run(options: &Given<ServeOptions>) -> Result<(), Failure> {
+    let of_slurm = |field| Conditional { field, is_read: options.slurm, needs: "--slurm" };
+    options.refuse_unread(&["events", "window", "grace"].map(of_slurm))?;
     if let Some(cpu) = options.cpu {
         let no_cpu = |error| Failure::Failed(format!("CPU {cpu}: {error}"));
         pbs_engine_node::pin(&[cpu]).map_err(no_cpu)?;
@@ -80,6 +86,35 @@ pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
     serve(&options.ledger.ledger, &mut engine, options.until_idle, heard).map_err(failure)
 }
 
+/// The failure for a file of events that can't be opened: its directory comes with the hooks.
+fn no_events(options: &ServeOptions, error: &io::Error) -> Failure {
+    let file = options.events.display();
+    Failure::Failed(format!(
+        "{file}: {error}. Slurm's hooks append to this file: install them and make its directory \
+         (Documentation/slurm.rst), or name another file with --events; pbsctl cluster doctor \
+         lists what is missing"
+    ))
+}
+
+/// Reports errors in Slurm's configuration, with which no job would be planned. Where that is not
+/// on this machine there is nothing to report.
+fn report_errors(partition: &str) {
+    let conf = std::env::var_os("SLURM_CONF").map_or_else(|| CONF.into(), PathBuf::from);
+    let Ok(conf) = read(&conf) else { return };
+    // The timeouts of the site are compared by the doctor.
+    let findings = check(&conf, partition, u64::MAX);
+    let errors = findings.iter().filter(|of| of.level == Level::Error).count();
+    if errors > 0 {
+        report(&format!(
+            "pbsctl: {} in {}, such as {}: jobs of {partition} can't be planned with them; pbsctl \
+             cluster doctor --partition {partition} lists them",
+            counted(errors as u64, "error", "errors"),
+            conf.path.display(),
+            findings.iter().find(|of| of.level == Level::Error).map_or("", |of| &of.key)
+        ));
+    }
+}
+
 fn with_slurm(options: &ServeOptions) -> Result<(), Failure> {
     let heard = |what: &str| report(&format!("pbsctl: {what}"));
     let to_slurm = pbs_slurm::Options {
@@ -87,8 +122,8 @@ fn with_slurm(options: &ServeOptions) -> Result<(), Failure> {
         events: options.events.clone(),
         patience: Duration::from_secs(10),
     };
-    let mut slurm =
-        Slurm::new(&to_slurm).map_err(|error| Failure::file(&options.events, &error))?;
+    report_errors(&options.partition);
+    let mut slurm = Slurm::new(&to_slurm).map_err(|error| no_events(options, &error))?;
     let serving = Serving {
         settings: pbs_slurm::steer::Settings {
             window: Duration::from_secs(options.window),

@@ -22,7 +22,7 @@ use super::ask::{after, awaited, broken, places, status};
 use super::ledger::{clock, duration_s, end, failure, login, start, Cluster, LedgerOptions};
 use super::reach::ReachOptions;
 use crate::failure::Failure;
-use crate::files::write;
+use crate::files::{picture, write};
 use crate::output::{counted, Output};
 
 #[derive(Args, Debug)]
@@ -104,7 +104,7 @@ pub(super) struct PlanOptions {
     reach: ReachOptions,
 
     /// Draw the plan to FILE, with a row for each node, as SVG
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = picture)]
     gantt: Option<PathBuf>,
 
     /// Time span to draw; the whole plan by default

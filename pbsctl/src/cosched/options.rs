@@ -9,6 +9,7 @@ use pbs_cosched::{Cost, GreedyOptions, Objective, Priority};
 use pbs_cosched_report::{SchedulerName, Settings, When};
 
 use crate::failure::Failure;
+use crate::given::{Conditional, Given};
 use crate::history_file::decision_cost;
 use crate::quantities::ns;
 
@@ -58,7 +59,7 @@ pub(super) struct DecisionOptions {
     scheduler: SchedulerName,
 
     #[command(flatten)]
-    how: HowOptions,
+    how: Given<HowOptions>,
 }
 
 /// Options of the schedulers.
@@ -131,6 +132,7 @@ impl DecisionOptions {
     /// scheduler.
     pub(super) fn settings(&self, history: &Path) -> Result<Settings, Failure> {
         let settings = self.how.settings()?;
+        self.refuse_unread()?;
         let known = match self.how.cost {
             None => decision_cost(history, recorded_as(self.scheduler))?,
             Some(_) => None,
@@ -141,6 +143,24 @@ impl DecisionOptions {
             cost: known.or(settings.cost),
             ..settings
         })
+    }
+}
+
+impl DecisionOptions {
+    /// Refuses options that the scheduler does not read.
+    fn refuse_unread(&self) -> Result<(), Failure> {
+        let is_greedy = self.scheduler == SchedulerName::Greedy;
+        let tries = matches!(
+            self.scheduler,
+            SchedulerName::Enhanced
+                | SchedulerName::Evolutionary
+                | SchedulerName::Oracle
+                | SchedulerName::Best
+        );
+        let greedy = |field| Conditional { field, is_read: is_greedy, needs: "--scheduler greedy" };
+        let needs = "--scheduler enhanced, evolutionary, oracle or best";
+        let iterations = Conditional { field: "iterations", is_read: tries, needs };
+        self.how.refuse_unread(&[greedy("priority"), greedy("no_stickiness"), iterations])
     }
 }
 

@@ -126,7 +126,8 @@ impl DeclinedView {
         }
     }
 
-    pub(super) fn rows(&self) -> Vec<Vec<String>> {
+    /// `bound_ns`: no plan of the search ends earlier.
+    pub(super) fn rows(&self, bound_ns: u64) -> Vec<Vec<String>> {
         let mut rows = vec![row("declined at", self.step.clone())];
         let is_named = !self.only_forks;
         let process = self.process.as_ref().filter(|_| is_named).map(Named::text);
@@ -142,7 +143,8 @@ impl DeclinedView {
         rows.extend(self.demand.iter().map(|demand| row("demand test", demand.text())));
         let earliest = match self.earliest_deadline_ns {
             Some(ns) => {
-                let text = format!("deadline_ns = {} ({})", underscored(ns), nanoseconds(ns));
+                let by = if ns < bound_ns { ", by the demand test" } else { "" };
+                let text = format!("deadline_ns = {} ({}){by}", underscored(ns), nanoseconds(ns));
                 if self.earliest_deadline_cut_short {
                     text + "; an earlier one may do, as the search was cut short"
                 } else {

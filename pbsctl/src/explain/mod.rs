@@ -58,8 +58,9 @@ Levels 2 and 3 are estimates. They only print their result, unless --estimates-r
 
 For an admitted job, the output has its critical path: the tasks that determine its end, each
 of which starts when the one before has ended, because it waits for it or for its core. The
-bound is the time before which no plan can end, because of the job's path, the time of all
-cores, the memory of all nodes, or a resource.
+bound is the time before which no plan of the search can end, because of the job's path, the time
+of all cores, the memory of all nodes, or a resource. The demand test gives a job more of each core
+than the search, and may admit it with a deadline before the bound.
 
 The demand test admits a job without a place if its processes do not wait for each other and all
 of a core can move so that every deadline is kept (demand_permille of the machine). If the test
@@ -182,7 +183,7 @@ struct JobView {
     /// Until the plan is in force; nothing is planned earlier.
     lead_ns: u64,
     deadline_ns: u64,
-    /// No plan ends earlier.
+    /// No plan of the search ends earlier; the demand test may admit an earlier deadline.
     bound: BoundView,
     /// Estimate of level 2 or 3, if it finds no room for the job.
     estimate: Option<String>,
@@ -288,10 +289,9 @@ impl JobView {
             rows.extend(plan.rows());
         }
         if let Some(declined) = &self.declined {
-            rows.extend(declined.rows());
+            rows.extend(declined.rows(self.bound.end_ns));
         }
-        let by_demand = self.plan.as_ref().is_some_and(PlanView::is_by_demand);
-        rows.push(row("bound", self.bound.text(by_demand)));
+        rows.push(row("bound", self.bound.text()));
         rows.extend(self.estimate.clone().map(|text| row("estimate", text)));
         let all = self.figures.len() as u64;
         let measured = self.figures.iter().filter(|figure| figure.is_measured());
@@ -317,7 +317,8 @@ impl JobView {
     }
 }
 
-/// Lower bound of any plan.
+/// Lower bound of all plans of the search. The demand test plans with more of each core, therefore
+/// it is no bound of the deadlines that this test admits.
 #[derive(Serialize)]
 struct BoundView {
     end_ns: u64,
@@ -347,13 +348,12 @@ impl BoundView {
         }
     }
 
-    /// `by_demand`: the demand test has admitted the job.
-    fn text(&self, by_demand: bool) -> String {
-        let plan = if by_demand { "no plan of the search" } else { "no plan" };
-        let end = format!("{plan} ends before {} ({})", nanoseconds(self.end_ns), self.limit);
+    fn text(&self) -> String {
+        let (end, limit) = (nanoseconds(self.end_ns), self.limit);
+        let end = format!("no plan of the search ends before {end} ({limit})");
         match self.plan_over_ns {
             None => end,
-            Some(0) => format!("{end}: this is the best there is"),
+            Some(0) => format!("{end}: it is the best"),
             Some(ns) => format!("{end}: the best is {} shorter at most", nanoseconds(ns)),
         }
     }

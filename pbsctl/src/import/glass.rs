@@ -27,6 +27,13 @@ pub(super) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, F
             options.file.display()
         )));
     }
+    if options.rate.is_some() || options.runtime.is_some() {
+        return Err(Failure::Usage(format!(
+            "{} is a directory, whose tasks have their lengths; leave out --rate and --runtime, \
+             which are for workflows",
+            options.file.display()
+        )));
+    }
     let paths = Paths::find(&options.file, options.job)?;
     let name = match &options.name {
         Some(name) => name.clone(),

@@ -88,10 +88,11 @@ pub(crate) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, F
     }
     let text = files::read(&options.file)?;
     if let Some(format) = workflow::Format::of(&text) {
-        if options.machine.is_some() || options.job.is_some() || options.cpu.is_some() {
+        let of_plan = options.cpu.is_some() || options.plan_id.is_some();
+        if options.machine.is_some() || options.job.is_some() || of_plan {
             return Err(Failure::Usage(
-                "--machine, --job and --cpu are for the files of the prototypes, and this is a \
-                 workflow; leave them out"
+                "--machine, --job, --cpu and --plan-id are for the files of the prototypes, and \
+                 this is a workflow; leave them out"
                     .into(),
             ));
         }

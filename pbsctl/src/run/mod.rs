@@ -217,13 +217,32 @@ fn read(options: &RunOptions) -> Result<Work, Failure> {
                     "{file} is a plan, which needs no admission; leave --admission out, or name jobs"
                 )));
             }
-            return Ok(Work::Plan(Box::new(files::plan_of(&text, path)?)));
+            let plan = files::plan_of(&text, path)?;
+            refuse_options_of_jobs(options)?;
+            return Ok(Work::Plan(Box::new(plan)));
         }
         let submission = jobs::job_of(text, path)?;
         let best_effort = options.best_effort;
         submissions.push(if best_effort { submission.as_best_effort() } else { submission });
     }
     Ok(Work::Jobs(submissions))
+}
+
+/// Refuses options that nothing reads where a plan is run: the plan decides what they would.
+fn refuse_options_of_jobs(options: &RunOptions) -> Result<(), Failure> {
+    let given = [
+        ("--best-effort", options.best_effort),
+        ("--config", !options.config.is_empty()),
+        ("--machine", options.machine.is_named()),
+        ("--slowdowns", options.slowdowns.is_some()),
+    ];
+    given.into_iter().find(|(_, is_given)| *is_given).map_or(Ok(()), |(option, _)| {
+        Err(Failure::Usage(format!(
+            "{option} is for jobs, and {} is a plan, which stands as it is in the file; leave \
+             {option} out, or name jobs",
+            options.name()
+        )))
+    })
 }
 
 /// Makes the recording of the run, for later views.

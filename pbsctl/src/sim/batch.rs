@@ -14,6 +14,7 @@ use super::recorded::Recorded;
 use super::{simulated, SimOptions, Simulated};
 use crate::failure::{Failure, FAILED, INCOMPLETE};
 use crate::files;
+use crate::given::Given;
 use crate::output::Output;
 
 /// Maximum size of a line. A plan of a million tasks has less.
@@ -35,7 +36,7 @@ struct Case {
 #[command(no_binary_name = true, disable_help_flag = true)]
 struct CaseOptions {
     #[command(flatten)]
-    options: SimOptions,
+    options: Given<SimOptions>,
 }
 
 /// Simulates the plan of each line, and prints a line for each.

@@ -26,6 +26,7 @@ use crate::complete;
 use crate::config_option::{config_changes, with_numbers};
 use crate::failure::{Failure, INCOMPLETE};
 use crate::files;
+use crate::given::{Conditional, Given};
 use crate::output::{write_err, Output};
 use crate::quantities;
 use recorded::Recorded;
@@ -337,7 +338,7 @@ impl SimOptions {
     }
 }
 
-pub(crate) fn sim(out: Output, options: &SimOptions) -> Result<ExitCode, Failure> {
+pub(crate) fn sim(out: Output, options: &Given<SimOptions>) -> Result<ExitCode, Failure> {
     let Some(file) = &options.file else {
         return batch::batch(out);
     };
@@ -371,11 +372,17 @@ struct Simulated {
 
 /// Simulates a plan, and records the inputs of the policy where that is requested.
 fn simulated(
-    options: &SimOptions,
+    options: &Given<SimOptions>,
     mut plan: Plan,
     name: &str,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Simulated, Failure> {
+    let is_read = !matches!(options.scheduler, SchedulerName::Nobody);
+    let needs = "--scheduler stretch, or a command";
+    options.refuse_unread(&[
+        Conditional { field: "max_answers", is_read, needs },
+        Conditional { field: "shared_answer", is_read, needs },
+    ])?;
     let mut scheduler = options.scheduler()?;
     let node_config = with_numbers(&options.config, Config::DEFAULT)?;
     if let Some(config) = &mut plan.config {
@@ -390,6 +397,13 @@ fn simulated(
             "--record-from: the simulation ends after {}, before {}; write an earlier time",
             pbs_text::span(simulation.ended_ns()),
             pbs_text::span(from_ns)
+        )));
+    }
+    if let Some(change) = of.changes.iter().find(|of| of.at_ns > simulation.ended_ns()) {
+        return Err(Failure::Usage(format!(
+            "--change: the simulation ends after {}, before {}; write an earlier time",
+            span(simulation.ended_ns()),
+            span(change.at_ns)
         )));
     }
     if let Some(file) = &options.record {

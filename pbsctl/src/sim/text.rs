@@ -72,6 +72,14 @@ pub(super) fn text(plan: &Plan, simulation: &Simulation, events: bool, tasks: bo
             ms(cpu.idle_ns),
             ms(cpu.unallocated_ns)
         ));
+        if cpu.running_unallocated_ns > 0 {
+            out.push_str(&format!(
+                "CPU {}: {} ms of the running time are unallocated; slots float there \
+                 (dispatch = deadline), since the rest of the system has nothing to run\n",
+                cpu.cpu,
+                ms(cpu.running_unallocated_ns)
+            ));
+        }
         if cpu.unanswered > 0 {
             out.push_str(&format!(
                 "CPU {}: {} not answered, since --max-answers is {}\n",
@@ -176,8 +184,15 @@ fn process_table(simulation: &Simulation) -> String {
             process.name.clone().unwrap_or_else(|| id.to_string()),
             match (process.kept, process.killed_ns) {
                 (true, _) => "kept",
-                (false, None) => "MISSED",
                 (false, Some(_)) => "KILLED",
+                // The simulation was stopped before.
+                (false, None)
+                    if process.ended_ns.is_none()
+                        && process.deadline_ns > simulation.ended_ns() =>
+                {
+                    "open"
+                }
+                (false, None) => "MISSED",
             }
             .into(),
             process.cpu.to_string(),

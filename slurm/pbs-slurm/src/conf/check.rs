@@ -360,7 +360,8 @@ impl Checks<'_> {
             };
             let last = conf.partitions.last();
             let is = last.map(|of| Setting { value: is, place: of.place.clone() });
-            let why = "its nodes are the planner's";
+            let why = "there is no such partition: add it to slurm.conf with the nodes of the \
+                       planner, or name another one with --partition";
             self.say(Error, "PartitionName", is, name, why);
             return;
         };
