@@ -175,6 +175,7 @@ impl<M: Memory> Node<M> {
             };
             budget = rest;
             let p = self.wait_lists.take_unseen();
+            self.enter(p);
             // It may wait already, or again.
             if self.is_held(p) && !self.waits(p) {
                 self.go_along_edges(p, &mut budget, now_ns, sink);

@@ -44,6 +44,9 @@ pub(super) struct Run {
     pub(super) held: bool,
     /// Whether it failed and does not run until the next plan.
     pub(super) suspended: bool,
+    /// Whether it becomes a candidate with the first decisions of this plan: the plan before held
+    /// it back, or suspended it, and had no turn for it.
+    pub(super) enters: bool,
     /// The wait that was reported: a [`Wait`](super::Wait), or 0.
     pub(super) reported_wait: u16,
     /// Greatest level of t2_message that was reported of the message of `missed_edge`, in percent.
@@ -151,6 +154,7 @@ impl Run {
         in_net: false,
         held: false,
         suspended: false,
+        enters: false,
         reported_wait: 0,
         reported_message: 0,
         postponed: false,
@@ -355,7 +359,7 @@ impl Run {
     /// Whether the process may fill a slot that is not its own.  The process must be able to run,
     /// and be behind.
     pub(super) fn is_candidate(&self, cursor: u32) -> bool {
-        self.can_run() && !self.done && self.is_behind(cursor)
+        self.can_run() && !self.done && !self.enters && self.is_behind(cursor)
     }
 
     /// Whether the slot of its current task has passed, under this plan or under the plan before:
@@ -410,6 +414,7 @@ saved!([super] Run {
     in_net,
     held,
     suspended,
+    enters,
     reported_wait,
     reported_message,
     postponed,
