@@ -106,11 +106,15 @@ impl<M: Memory> Node<M> {
     }
 }
 
+/// Receiver of words.
+#[cfg(test)]
+type ToWords<'a> = &'a mut dyn FnMut(u64);
+
 #[cfg(test)]
 impl<M: Memory> Node<M> {
     /// Panics where a part of a snapshot is longer than its share of [`Node::most_words`].
     pub fn check_words(&self) {
-        let count = |save: &dyn Fn(&mut dyn FnMut(u64))| {
+        let count = |save: &dyn Fn(ToWords<'_>)| {
             let mut words = 0;
             save(&mut |_| words += 1);
             words
@@ -129,6 +133,6 @@ impl<M: Memory> Node<M> {
         let awaited = self.plan.predecessors.len();
         let of_awaited = count(&|mut to| self.wait_lists.save_awaited(&mut to));
         assert!(of_awaited <= awaited * OF_PREDECESSOR);
-        assert_eq!(count(&|mut to| self.save(&mut to)), all + of_awaited);
+        assert_eq!(count(&|to| self.save(to)), all + of_awaited);
     }
 }
