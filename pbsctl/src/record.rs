@@ -63,6 +63,7 @@ struct Recorded<'a> {
     plans: u64,
     snapshots: u64,
     without_snapshot: Vec<u32>,
+    snapshots_in_vain: u64,
     command_status: Option<i32>,
 }
 
@@ -101,6 +102,7 @@ pub(crate) fn record(out: Output, options: &RecordOptions) -> Result<ExitCode, F
         plans: recorder.plans(),
         snapshots: recorder.snapshots(),
         without_snapshot: recorder.without_snapshot().iter().copied().collect(),
+        snapshots_in_vain: recorder.in_vain().values().sum(),
         command_status: status.and_then(|status| status.code()),
     };
     recorder.end().map_err(failed)?;
@@ -137,6 +139,13 @@ fn text(recorded: &Recorded<'_>) -> String {
             "{} missed, since the recorder got no CPU for too long: a replay continues with the \
              next snapshot, or the next plan of a CPU without one\n",
             counted(recorded.lost, "input was", "inputs were"),
+        );
+    }
+    if recorded.snapshots_in_vain > 0 {
+        text += &format!(
+            "{} in vain, as inputs were missed again at once: the recorder falls behind, and took \
+             fewer snapshots; give it more CPU time, for example with nice -n -10\n",
+            counted(recorded.snapshots_in_vain, "snapshot was", "snapshots were"),
         );
     }
     for cpu in &recorded.without_snapshot {

@@ -811,7 +811,8 @@ struct pbs_kept_plan {
 /*
  * The node of a CPU as it was between two inputs, for who begins to record in the middle of
  * a plan.  ENOENT: the CPU has no plan.  E2BIG: its plan has too many processes and awaited
- * tasks for PBS_MAX_SNAPSHOT_WORDS.
+ * tasks for PBS_MAX_SNAPSHOT_WORDS.  ENOSPC: the buffer may be too small, and nothing was copied;
+ * bytes is a size that is enough as long as the plan stays, and more than will be used.
  */
 #define PBS_MAX_SNAPSHOT_WORDS	(1u << 17)
 
@@ -827,7 +828,7 @@ struct pbs_snapshot {
 	 * the node, 64 bits each, whose meaning is that of the version in the first word
 	 */
 	__u64 buffer;
-	__u64 bytes;			/* in: size of the buffer; out: of both */
+	__u64 bytes;			/* in: size of the buffer; out: of both, or enough for them */
 };
 
 #define PBS_IOC_INPUTS_INFO	_IOR(PBS_IOC_MAGIC, 16, struct pbs_inputs_info)

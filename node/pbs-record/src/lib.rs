@@ -15,6 +15,7 @@ mod file;
 mod recorder;
 mod replay;
 mod simulated;
+mod source;
 mod what_if;
 
 pub use beginning::Beginning;
@@ -24,4 +25,5 @@ pub use file::{
 pub use recorder::Recorder;
 pub use replay::{CpuReplay, Difference, Emitted};
 pub use simulated::write_simulated;
+pub use source::{InputRing, Source};
 pub use what_if::{CpuWhatIf, Parting, PartingCause};

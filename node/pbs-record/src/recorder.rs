@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Takes what the kernel notes into a file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use pbs_core::wire::{self, Message};
 use pbs_core::{InputKind, Rate, StdMemory};
 use pbs_sim::Snapshot;
-use pbs_uapi::{Inputs, Ring, RingRead, SnapshotOf, TakenSnapshot};
+use pbs_uapi::{Inputs, RingRead, SnapshotOf, TakenSnapshot};
 
+use crate::source::{InputRing, Source};
 use crate::Writer;
+
+/// Most calls of [`Recorder::take`] from a snapshot in vain to the next snapshot.
+const MOST_PAUSE: u32 = 128;
 
 /// Records from when it is made until it ends.
 #[derive(Debug)]
-pub struct Recorder<W: Write> {
-    inputs: Inputs,
-    rings: Vec<Reader>,
+pub struct Recorder<W: Write, S: Source = Inputs> {
+    inputs: S,
+    rings: Vec<Reader<S::Ring>>,
     /// The plans that were asked for, by number and CPU.
     plans: BTreeSet<(u64, u32)>,
     writer: Writer<W>,
@@ -24,22 +28,60 @@ pub struct Recorder<W: Write> {
     snapshots: u64,
     /// CPUs of which no snapshot can be taken.
     without_snapshot: BTreeSet<u32>,
+    /// Snapshots after which inputs were lost again, by CPU.
+    in_vain: BTreeMap<u32, u64>,
 }
 
 /// Position of the recorder in the ring of a CPU.
 #[derive(Debug)]
-struct Reader {
-    ring: Ring<pbs_uapi::Input>,
+struct Reader<R> {
+    ring: R,
     next: u64,
     /// Whether inputs are missing before the next one, so that a replay can't continue there.
     is_cut: bool,
+    /// Number of the input at which the last snapshot was taken, until it was in vain.
+    snapshot_at: Option<u64>,
+    /// Calls from the last snapshot in vain to the next snapshot; 0: none was in vain.
+    pause: u32,
+    /// Calls that are left of them.
+    left: u32,
 }
 
-impl<W: Write> Recorder<W> {
+impl<R: InputRing> Reader<R> {
+    fn new(ring: R) -> Self {
+        Self { ring, next: 0, is_cut: false, snapshot_at: None, pause: 0, left: 0 }
+    }
+
+    /// Notes that inputs are lost.  Returns whether the last snapshot was in vain: the recorder has
+    /// not read as many inputs since as a ring holds.
+    ///
+    /// A snapshot takes time, in which more inputs are lost.  A recorder that falls behind again
+    /// and again therefore waits, twice as long after each snapshot in vain.
+    fn lose(&mut self) -> bool {
+        self.is_cut = true;
+        let (tail, head) = self.ring.bounds();
+        let Some(at) = self.snapshot_at.take() else { return false };
+        let is_in_vain = self.next < at.saturating_add(head - tail);
+        self.pause = if is_in_vain { (2 * self.pause).clamp(1, MOST_PAUSE) } else { 0 };
+        self.left = self.pause;
+        is_in_vain
+    }
+
+    /// Whether it is time for a snapshot from which a replay continues.
+    fn wants_snapshot(&mut self) -> bool {
+        let wants = self.is_cut && self.left == 0;
+        if self.is_cut {
+            self.left = self.left.saturating_sub(1);
+        }
+        wants
+    }
+}
+
+impl<W: Write, S: Source> Recorder<W, S> {
     /// Records from `inputs`, an open device, to a file.
     ///
     /// CPUs that have a plan begin with a snapshot.
-    pub fn new(inputs: Inputs, to: W) -> io::Result<Self> {
+    pub fn new(inputs: S, to: W) -> io::Result<Self> {
         let mut recorder = Self {
             inputs,
             rings: Vec::new(),
@@ -49,6 +91,7 @@ impl<W: Write> Recorder<W> {
             lost: 0,
             snapshots: 0,
             without_snapshot: BTreeSet::new(),
+            in_vain: BTreeMap::new(),
         };
         recorder.map_rings()?;
         for at in 0..recorder.rings.len() {
@@ -56,7 +99,9 @@ impl<W: Write> Recorder<W> {
             // What was before was for others who recorded.
             reader.next = reader.ring.bounds().1;
             if let Some(snapshot) = recorder.snapshot(at)? {
-                recorder.rings[at].next = snapshot.next_input;
+                let reader = &mut recorder.rings[at];
+                reader.next = snapshot.next_input;
+                reader.snapshot_at = Some(snapshot.next_input);
                 recorder.begin(at, snapshot)?;
             }
         }
@@ -66,15 +111,17 @@ impl<W: Write> Recorder<W> {
     /// Takes all that has been noted since the last call. Call it often: a ring holds
     /// what a busy CPU is told in some 20 ms.
     ///
-    /// After lost inputs a replay continues with a snapshot.
+    /// After lost inputs a replay continues with a snapshot.  If inputs are lost again soon after
+    /// it, the next snapshot is taken some calls later.
     pub fn take(&mut self) -> io::Result<()> {
         self.take_inputs()?;
         for at in 0..self.rings.len() {
-            if !self.rings[at].is_cut {
+            if !self.rings[at].wants_snapshot() {
                 continue;
             }
             self.rings[at].is_cut = false;
             let Some(snapshot) = self.snapshot(at)? else { continue };
+            self.rings[at].snapshot_at = Some(snapshot.next_input);
             self.read(at, snapshot.next_input)?;
             // More may be lost by now, and another plan may have begun: it needs no snapshot.
             if self.rings[at].next == snapshot.next_input {
@@ -117,8 +164,10 @@ impl<W: Write> Recorder<W> {
                     let oldest = (tail + room).max(reader.next + 1).min(head);
                     self.writer.lost(cpu, reader.next, oldest - reader.next)?;
                     self.lost += oldest - reader.next;
+                    if reader.lose() {
+                        *self.in_vain.entry(cpu).or_default() += 1;
+                    }
                     reader.next = oldest;
-                    reader.is_cut = true;
                     first = oldest;
                 }
             }
@@ -206,6 +255,12 @@ impl<W: Write> Recorder<W> {
         &self.without_snapshot
     }
 
+    /// Numbers of snapshots after which inputs were lost again before a replay got far, by CPU.
+    /// The recorder falls behind there, and takes fewer snapshots.
+    pub fn in_vain(&self) -> &BTreeMap<u32, u64> {
+        &self.in_vain
+    }
+
     /// Plans that came into force.
     pub fn plans(&self) -> u64 {
         self.plans.len() as u64
@@ -224,7 +279,7 @@ impl<W: Write> Recorder<W> {
                 continue;
             }
             if let Some(ring) = self.inputs.ring(cpu)? {
-                self.rings.push(Reader { ring, next: 0, is_cut: false });
+                self.rings.push(Reader::new(ring));
             }
         }
         Ok(())

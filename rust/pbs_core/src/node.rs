@@ -181,6 +181,18 @@ impl<M: Memory> Node<M> {
         }
     }
 
+    /// Makes `p` a candidate, if it is one of those that the plan before held back or suspended.
+    pub(super) fn enter(&mut self, p: u32) {
+        let Some(run) = self.processes.get_mut(p).filter(|run| run.enters) else {
+            return;
+        };
+        run.enters = false;
+        if run.copied {
+            self.processes.note_change(p);
+        }
+        self.requeue(p);
+    }
+
     #[inline(never)]
     fn requeue_waiting(&mut self, p: u32) {
         if self.floats() {

@@ -106,14 +106,19 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    fn is_elsewhere(&self, predecessor: u32) -> bool {
+    pub(super) fn is_elsewhere(&self, predecessor: u32) -> bool {
         let predecessor = self.plan.predecessors.get(predecessor as usize);
         predecessor.is_some_and(Predecessor::is_elsewhere)
     }
 
     /// Asks for the progress of a predecessor on another CPU; a process waits for its
     /// `task`.
-    fn ask_elsewhere(&mut self, predecessor: u32, task: u32, sink: &mut impl Sink) -> Ended {
+    pub(super) fn ask_elsewhere(
+        &mut self,
+        predecessor: u32,
+        task: u32,
+        sink: &mut impl Sink,
+    ) -> Ended {
         let known = self.progress_of(predecessor);
         let answer = sink.await_elsewhere(predecessor, task);
         self.note(move |_| Input::answer(predecessor, task, answer));
@@ -138,6 +143,7 @@ impl<M: Memory> Node<M> {
         if let Some(run) = self.processes.get_mut(p) {
             if was_held {
                 (run.edge, run.gate) = self.plan.edge_from(p, run.position);
+                run.checked_edges = 0;
             }
             run.move_in_net();
         }
@@ -175,6 +181,7 @@ impl<M: Memory> Node<M> {
             };
             budget = rest;
             let p = self.wait_lists.take_unseen();
+            self.enter(p);
             // It may wait already, or again.
             if self.is_held(p) && !self.waits(p) {
                 self.go_along_edges(p, &mut budget, now_ns, sink);
@@ -223,7 +230,7 @@ impl<M: Memory> Node<M> {
             *budget = rest;
             if ended.has(edge.task) {
                 if let Some(run) = self.processes.get_mut(p) {
-                    run.edge += 1;
+                    run.pass_edge();
                 }
             } else if ended.is_last {
                 // The task stays held until another plan arrives, here or there.
@@ -314,7 +321,9 @@ impl<M: Memory> Node<M> {
         let run = self.processes.get_mut(first)?;
         // The next plan has no use for what is known of this message.
         let changes = run.copied && run.missed_edge == run.edge;
-        run.edge += u32::from(passes);
+        if passes {
+            run.pass_edge();
+        }
         run.postponed = false;
         run.waits_at = Predecessor::NONE;
         let next = run.next_waiting;

@@ -111,6 +111,13 @@ impl<M: Memory> Queue<M> {
         }
     }
 
+    /// Gives `p` a new turn in the window of that number, if it is in the queue.
+    pub(super) fn renew_turn(&mut self, runs: &mut [Run], p: u32, window: u64) {
+        if self.take(runs, p).is_some() {
+            self.insert(runs, p, window);
+        }
+    }
+
     /// Continues the numbers of the queue of the plan before.
     pub(super) fn follow(&mut self, old: &Queue<M>) {
         self.tickets = old.tickets;

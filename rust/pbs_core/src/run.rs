@@ -5,7 +5,7 @@
 use super::event::Ended;
 use super::heap::NOT_QUEUED;
 use super::lengths::Lengths;
-use super::level::Reported;
+use super::level::{Reported, FAILURE};
 use super::memory::Memory;
 use super::next_check::CachedCheck;
 use super::plan::{Plan, Predecessor, Process, Slot};
@@ -44,6 +44,9 @@ pub(super) struct Run {
     pub(super) held: bool,
     /// Whether it failed and does not run until the next plan.
     pub(super) suspended: bool,
+    /// Whether it becomes a candidate with the first decisions of this plan: the plan before held
+    /// it back, or suspended it, and had no turn for it.
+    pub(super) enters: bool,
     /// The wait that was reported: a [`Wait`](super::Wait), or 0.
     pub(super) reported_wait: u16,
     /// Greatest level of t2_message that was reported of the message of `missed_edge`, in percent.
@@ -55,6 +58,9 @@ pub(super) struct Run {
     pub(super) missed_edge: u32,
     /// Monotonic time at which that message was planned to arrive.
     pub(super) missed_arrival_ns: u64,
+    /// Edges of its current task whose messages need no check behind the awaited one: they were
+    /// reported as late, or are there.  The lowest bit is that of `edge`.
+    pub(super) checked_edges: u64,
     /// Whether its memory has been sampled under this plan, since it has begun.
     pub(super) sampled: bool,
     /// Whether it was copied for the next plan, and has not changed since.
@@ -151,11 +157,13 @@ impl Run {
         in_net: false,
         held: false,
         suspended: false,
+        enters: false,
         reported_wait: 0,
         reported_message: 0,
         postponed: false,
         missed_edge: u32::MAX,
         missed_arrival_ns: 0,
+        checked_edges: 0,
         sampled: false,
         copied: false,
         noted: false,
@@ -254,6 +262,35 @@ impl Run {
                 self.own_slot = u32::MAX;
             }
         }
+    }
+
+    /// Whether the message of an edge behind the awaited one needs no check.
+    pub(super) fn is_checked(&self, edge: u32) -> bool {
+        let behind = edge.wrapping_sub(self.edge);
+        let is_reported = edge == self.missed_edge && self.reported_message == FAILURE as u16;
+        is_reported || (self.checked_edges.checked_shr(behind).unwrap_or(0) & 1 != 0)
+    }
+
+    /// Notes that the message of an edge behind the awaited one needs no check.
+    pub(super) fn check_edge(&mut self, edge: u32) {
+        let behind = edge.wrapping_sub(self.edge);
+        self.checked_edges |= 1_u64.checked_shl(behind).unwrap_or(0);
+    }
+
+    /// Level of t2_message that was reported of the message of `edge` while the process waited for
+    /// another one.
+    pub(super) fn reported_behind(&self) -> u32 {
+        if self.checked_edges & 1 == 0 {
+            0
+        } else {
+            FAILURE
+        }
+    }
+
+    /// Passes the edge at which the process waits, or to which it comes next.
+    pub(super) fn pass_edge(&mut self) {
+        self.edge += 1;
+        self.checked_edges >>= 1;
     }
 
     /// Updates the wait of a process in the order of tasks, after it has moved to another task.
@@ -355,7 +392,7 @@ impl Run {
     /// Whether the process may fill a slot that is not its own.  The process must be able to run,
     /// and be behind.
     pub(super) fn is_candidate(&self, cursor: u32) -> bool {
-        self.can_run() && !self.done && self.is_behind(cursor)
+        self.can_run() && !self.done && !self.enters && self.is_behind(cursor)
     }
 
     /// Whether the slot of its current task has passed, under this plan or under the plan before:
@@ -410,11 +447,13 @@ saved!([super] Run {
     in_net,
     held,
     suspended,
+    enters,
     reported_wait,
     reported_message,
     postponed,
     missed_edge,
     missed_arrival_ns,
+    checked_edges,
     sampled,
     copied,
     noted,

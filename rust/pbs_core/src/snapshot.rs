@@ -67,6 +67,21 @@ impl<M: Memory> Node<M> {
     }
 
     fn save_state(&self, to: &mut impl FnMut(u64)) {
+        self.save_whole(to);
+        for (run, process) in self.processes.runs().iter().zip(self.plan.processes.iter()) {
+            run.save(to);
+            process.shared.save(to);
+        }
+        for p in 0..self.processes.len() as u32 {
+            if let Some(place) = self.floating.place(p) {
+                place.save(to);
+            }
+        }
+        self.wait_lists.save_awaited(to);
+    }
+
+    /// Saves the state of the node as a whole.
+    fn save_whole(&self, to: &mut impl FnMut(u64)) {
         to(VERSION);
         to(self.processes.len() as u64);
         to(self.plan.predecessors.len() as u64);
@@ -88,15 +103,36 @@ impl<M: Memory> Node<M> {
         self.processes.save_derived(to);
         self.floating.save_whole(to);
         self.wait_lists.save_whole(to);
-        for (run, process) in self.processes.runs().iter().zip(self.plan.processes.iter()) {
-            run.save(to);
-            process.shared.save(to);
+    }
+}
+
+/// Receiver of words.
+#[cfg(test)]
+type ToWords<'a> = &'a mut dyn FnMut(u64);
+
+#[cfg(test)]
+impl<M: Memory> Node<M> {
+    /// Panics where a part of a snapshot is longer than its share of [`Node::most_words`].
+    pub fn check_words(&self) {
+        let count = |save: &dyn Fn(ToWords<'_>)| {
+            let mut words = 0;
+            save(&mut |_| words += 1);
+            words
+        };
+        // The check is a word, too.
+        let of_node = 1 + count(&|mut to| self.save_whole(&mut to));
+        assert!(of_node <= OF_NODE, "the node has {of_node} words");
+        let mut all = of_node;
+        for (run, p) in self.processes.runs().iter().zip(0..) {
+            let place = self.floating.place(p);
+            let of_place = place.map_or(0, |place| count(&|mut to| place.save(&mut to)));
+            let of_process = 1 + of_place + count(&|mut to| run.save(&mut to));
+            assert!(of_process <= OF_PROCESS, "process {p}: {of_process} words");
+            all += of_process;
         }
-        for p in 0..self.processes.len() as u32 {
-            if let Some(place) = self.floating.place(p) {
-                place.save(to);
-            }
-        }
-        self.wait_lists.save_awaited(to);
+        let awaited = self.plan.predecessors.len();
+        let of_awaited = count(&|mut to| self.wait_lists.save_awaited(&mut to));
+        assert!(of_awaited <= awaited * OF_PREDECESSOR);
+        assert_eq!(count(&|to| self.save(to)), all + of_awaited);
     }
 }

@@ -56,6 +56,10 @@ impl<M: Memory> Node<M> {
     /// the same task, the task keeps its counts.  A process that has no task left in the new plan
     /// is done.
     ///
+    /// A process that waits for a gap keeps its turn.  The process that has the CPU gets a new one.
+    /// A process that `old` held back or suspended gets its turn with the first decisions of this
+    /// plan.
+    ///
     /// If `old` has ended and the plan is no answer (`dealt_seq` is 0), a process that was done in
     /// it begins afresh: the same plan can be run again and again.
     ///
@@ -125,6 +129,20 @@ impl<M: Memory> Node<M> {
         }
         self.processes.set_idle(idle_insns);
         self.wait_lists.begin();
+        self.renew_turn(old, now_ns);
+    }
+
+    /// Gives the process that loses the CPU of the plan before a new turn among the candidates.
+    fn renew_turn(&mut self, old: &Node<M>, now_ns: u64) {
+        let granted = old.grant.process().and_then(|p| old.plan.process(p));
+        let Some(p) = granted.and_then(|process| self.plan.find(process.id)) else {
+            return;
+        };
+        let window = self.windows.later_number(now_ns);
+        if !self.floats() {
+            let runs = self.processes.runs_mut();
+            self.queue.renew_turn(runs, p, window);
+        }
     }
 
     /// The plan deals with the information of the events before this one.
@@ -204,6 +222,10 @@ impl<M: Memory> Node<M> {
             return self.place_anew(index);
         }
         self.queue.remove(self.processes.runs_mut(), index);
+        let had_no_turn = before.run.held || before.run.suspended || before.run.enters;
+        run.enters = had_no_turn && run.is_candidate(self.slot.number());
+        let entered = self.processes.get(index).is_some_and(|run| run.enters);
+        self.wait_lists.replace_entering(entered, run.enters);
         self.change(index, |place| *place = run);
         // A candidate has waited since the old plan.
         let (round, ticket) = (before.run.round, before.run.ticket);

@@ -40,6 +40,9 @@ pub(super) struct WaitLists<M: Memory> {
     unseen: u32,
     /// Whether a check is pending.
     pending: bool,
+    /// Number of processes that become candidates when they are checked, until the plan comes into
+    /// force.
+    entering: u32,
     /// Whether the end of a predecessor was reported to a process that still waits for it, and is
     /// in no list.
     forlorn: bool,
@@ -61,6 +64,7 @@ impl<M: Memory> WaitLists<M> {
             elsewhere: NOBODY,
             unseen: 0,
             pending: false,
+            entering: 0,
             forlorn: false,
         };
         lists.begin();
@@ -70,7 +74,14 @@ impl<M: Memory> WaitLists<M> {
     /// Begins with a plan that comes into force: all processes must be checked.
     pub(super) fn begin(&mut self) {
         self.unseen = 0;
-        self.pending = !self.awaited.is_empty();
+        self.pending = !self.awaited.is_empty() || self.entering != 0;
+    }
+
+    /// Counts a process that becomes a candidate when it is checked, in place of what was counted
+    /// of it.
+    pub(super) fn replace_entering(&mut self, before: bool, after: bool) {
+        self.entering = self.entering.wrapping_sub(before.into());
+        self.entering = self.entering.wrapping_add(after.into());
     }
 
     #[inline]

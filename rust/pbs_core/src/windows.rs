@@ -89,6 +89,13 @@ impl Windows {
         self.number
     }
 
+    /// Number of periods before the one that contains `at_ns`: the present one, or a later one.
+    pub(super) fn later_number(&self, at_ns: u64) -> u64 {
+        let mut windows = *self;
+        windows.advance(at_ns);
+        windows.number()
+    }
+
     /// Monotonic time at which the present period ends.
     pub(super) fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.period_ns)

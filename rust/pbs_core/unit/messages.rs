@@ -26,6 +26,12 @@ const MESSAGES: Config = Config {
     ..CONFIG
 };
 
+/// Late messages alone, without information on the way.
+const MESSAGES_LATE: Config = Config {
+    thresholds: Threshold::T1 as u64 | Threshold::T2Message as u64,
+    ..MESSAGES
+};
+
 /// CPU 0 with these slots (process, length), edges and planned arrivals.
 fn net(slots: &[(u32, u64)], edges: &[(u32, u32, u32, u32)], arrivals_ns: &[u64]) -> Cpu {
     Cpu {
@@ -497,4 +503,67 @@ fn wait_for_a_message_continues_under_the_next_plan() {
     scene.swap_with(config, net(200), 0);
     wait_as_told(&mut scene, 3000);
     assert_eq!(told(&scene)[1..], [(900 + 601, 100, 401)]);
+}
+
+/// 2/0 waits for 1/0, and misses the message of 3/0 meanwhile: it is signalled in time, and once.
+#[test]
+fn late_message_behind_the_awaited_one_is_signalled() {
+    let slots = [(2, 10_000), (1, 1000), (3, 1000)];
+    let edges = [(2, 0, 1, 0), (2, 0, 3, 0)];
+    for (first_ns, of_first) in [(NO_ARRIVAL, None), (300, Some(701))] {
+        let mut scene = Scene::ready(MESSAGES_LATE, plan(&slots, &edges, &[first_ns, 100]));
+        wait_as_told(&mut scene, 1000);
+        let mut expected = vec![(501, 100, 401)];
+        expected.extend(of_first.map(|at_ns| (at_ns, 100, 401)));
+        assert_eq!(told(&scene), expected);
+        let late = scene.log.of(EventKind::Late);
+        assert_eq!(
+            (late[0].process, late[0].task, late[0].value),
+            (2, 0, 3 << 32)
+        );
+        // The process comes to wait for the message that was signalled.
+        let p = scene.index(1);
+        scene.node.end_task(p, scene.now_ns, &mut scene.log);
+        scene.decide();
+        wait_as_told(&mut scene, 5000);
+        assert_eq!(scene.node.waits_for(scene.index(2)), Some((3, 0)));
+        assert_eq!(told(&scene), expected);
+    }
+}
+
+/// A message that arrives in time while the task waits for another one is not late.
+#[test]
+fn message_behind_the_awaited_one_that_is_there_is_not_late() {
+    let slots = [(2, 10_000), (1, 1000), (3, 1000)];
+    let edges = [(2, 0, 1, 0), (2, 0, 3, 0)];
+    let mut scene = Scene::ready(MESSAGES_LATE, plan(&slots, &edges, &[NO_ARRIVAL, 100]));
+    wait_as_told(&mut scene, 200);
+    let p = scene.index(3);
+    scene.node.end_task(p, scene.now_ns, &mut scene.log);
+    scene.decide();
+    wait_as_told(&mut scene, 5000);
+    assert_eq!(told(&scene), []);
+}
+
+/// The next plan lets the task wait for another message first.  The message that was signalled is
+/// not signalled again, neither behind the other one nor when its turn comes.
+#[test]
+fn late_message_is_signalled_once_though_another_comes_before_it() {
+    let slots = [(2, 10_000), (1, 1000), (3, 1000)];
+    let first = plan(&slots, &[(2, 0, 3, 0)], &[100]);
+    let mut scene = Scene::ready(MESSAGES_LATE, first);
+    wait_as_told(&mut scene, 1000);
+    assert_eq!(told(&scene), [(501, 100, 401)]);
+    scene.wait(1000 - scene.now_ns);
+    let edges = [(2, 0, 1, 0), (2, 0, 3, 0)];
+    scene.swap_with(MESSAGES_LATE, plan(&slots, &edges, &[200, 0]), 0);
+    wait_as_told(&mut scene, 4000);
+    assert_eq!(told(&scene)[1..], [(1601, 100, 401)]);
+    let late = scene.log.of(EventKind::Late);
+    assert_eq!(late[1].value, 1 << 32);
+    let p = scene.index(1);
+    scene.node.end_task(p, scene.now_ns, &mut scene.log);
+    scene.decide();
+    wait_as_told(&mut scene, 8000);
+    assert_eq!(told(&scene).len(), 2);
 }

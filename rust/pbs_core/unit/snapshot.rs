@@ -8,13 +8,17 @@ use std::vec::Vec;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::{Config, Dispatch, Node, Plan, Presence, Replay, SnapshotError, StdMemory};
+use crate::wire::IDLE;
+use crate::{
+    Config, Dispatch, EventKind, IdlePolicy, Node, Plan, Presence, Replay, SnapshotError,
+    StdMemory, Threshold,
+};
 
 use super::fuzz::{part, plan, Part};
 use super::random::cases;
 use super::record::{begun, told, Recorded};
 use super::scene::{Scene, CONFIG};
-use super::text;
+use super::text::{self, Cpu};
 
 /// The words of a snapshot.
 fn saved(node: &Node<StdMemory>) -> Vec<u64> {
@@ -51,6 +55,7 @@ proptest! {
         let mut recorded = run(&first, before);
         let words = saved(&recorded.node);
         prop_assert!(words.len() <= recorded.node.most_words());
+        recorded.node.check_words();
         let config = *recorded.node.config();
         let restored = Node::restore(plan_of(&recorded), config, &words);
         let restored = restored.map_err(|error| TestCaseError::fail(error.to_string()))?;
@@ -132,6 +137,49 @@ fn word() -> impl Strategy<Value = u64> {
     ]
 }
 
+/// Nodes of many processes, with tasks that wait, under both dispatches: no part of a snapshot is
+/// longer than its share of the bound, by which the kernel reserves room.
+#[test]
+fn no_snapshot_is_longer_than_its_bound() {
+    for dispatch in Dispatch::ALL {
+        for processes in [1, 10, 300] {
+            let config = Config {
+                dispatch: dispatch as u64,
+                thresholds: Threshold::ALL_BITS,
+                idle_policy: IdlePolicy::Pieces as u64,
+                t2_spacer_ns: 11,
+                t2_task_signaling_limit_ns: 1_000_001,
+                t2_min_process_ns: 0,
+                sigma_t2_permille: 1200,
+                ..CONFIG
+            };
+            let slots = (0..processes).flat_map(|id| [(id, 100), (id, 100), (IDLE, 50)]);
+            let slots: Vec<_> = slots.collect();
+            let edges = (1..processes).map(|id| (id, 1, id - 1, 1));
+            let mut scene = Scene::ready(
+                config,
+                text::plan_of(Cpu {
+                    edges: edges.collect(),
+                    ..Cpu::numbered(0, &slots)
+                }),
+            );
+            // Each is preempted, late and signalled, and moves on to a task that may wait.
+            for step in 0..4 * u64::from(processes) {
+                scene.node.check_words();
+                match scene.last.grant {
+                    Some(_) if step % 3 == 2 => {
+                        scene.finish(500);
+                    }
+                    Some(_) => scene.run(300),
+                    None => scene.wait(scene.left_ns().unwrap_or(100)),
+                }
+                assert!(saved(&scene.node).len() <= scene.node.most_words());
+            }
+            assert!(!scene.log.of(EventKind::Late).is_empty());
+        }
+    }
+}
+
 /// A node in the middle of a slot, and its plan.
 fn scene() -> (Scene, impl Fn() -> Plan<StdMemory>) {
     let slots = [(1, 1000), (2, 1000), (1, 500)];
@@ -173,7 +221,7 @@ fn refusals_say_what_is_wrong() {
     };
     assert_eq!(
         with(0, 9),
-        "the snapshot has version 9, not 4; replay it with the pbsctl that recorded it"
+        "the snapshot has version 9, not 5; replay it with the pbsctl that recorded it"
     );
     let other = refusal(text::plan(&[(1, 10)]), CONFIG, &words);
     assert_eq!(

@@ -2,11 +2,13 @@
 
 //! Time that is taken out of turn, and turns beside the slots.
 
+use std::vec::Vec;
+
 use crate::wire::IDLE;
-use crate::{Config, EventKind, Grant, Presence};
+use crate::{Config, EventKind, Grant, IdlePolicy, Presence};
 
 use super::scene::{Scene, CONFIG};
-use super::text;
+use super::text::{self, Cpu};
 
 /// Windows of a millisecond, a tenth of which may be taken out of turn.
 const WINDOWS: Config = Config {
@@ -171,6 +173,85 @@ fn who_waits_has_its_turn_under_the_next_plan() {
     scene.swap_with(WINDOWS, next, 0);
     assert_eq!((scene.granted(), scene.last.reason), (1, Grant::IdleSlot));
     assert!(windows_until_runs(&mut scene, 2) <= 10);
+}
+
+/// Plans replace each other before the turn of a process is over: it goes behind all that wait.
+#[test]
+fn who_has_the_cpu_goes_behind_those_that_wait_at_each_takeover() {
+    let next = || text::plan(&[(IDLE, 1 << 40), (1, 1000), (2, 1000)]);
+    let behind = |policy: IdlePolicy| {
+        let config = Config {
+            idle_policy: policy as u64,
+            idle_piece_ns: 0,
+            ..WINDOWS
+        };
+        let mut scene = Scene::ready(config, text::plan(&[(1, 1000), (2, 1000)]));
+        scene.run(1100);
+        scene.run(1100);
+        assert_eq!((scene.granted(), scene.last.reason), (1, Grant::AfterPlan));
+        scene.node.charge(0, 1 << 40);
+        (scene, config)
+    };
+    let (mut scene, config) = behind(IdlePolicy::Pieces);
+    for process in [2, 1, 2, 1] {
+        scene.now_ns += 1000;
+        scene.swap_with(config, next(), 0);
+        assert_eq!(
+            (scene.granted(), scene.last.reason),
+            (process, Grant::IdleSlot)
+        );
+    }
+    // The latest process stays first, until the next round of ten windows begins.  No decision is
+    // made at the begin of a window.
+    let (mut scene, config) = behind(IdlePolicy::Latest);
+    let mut granted = Vec::new();
+    for _ in 0..22 {
+        scene.now_ns += WINDOWS.window_period_ns;
+        scene.swap_with(config, next(), 0);
+        granted.push(scene.granted());
+    }
+    let had = |process| granted.iter().filter(|&&one| one == process).count();
+    assert_eq!((had(1), had(2)), (20, 2), "{granted:?}");
+}
+
+/// Process 3 was held back under the plan before and never waited for a gap: it comes after those
+/// that did.
+#[test]
+fn who_was_held_back_has_its_turn_after_those_that_waited() {
+    let config = Config {
+        idle_policy: IdlePolicy::Pieces as u64,
+        idle_piece_ns: 100,
+        ..CONFIG
+    };
+    let slots = [(3, 100), (1, 1000), (2, 1000), (4, 1000)];
+    let plan = text::plan_of(Cpu {
+        edges: [(3, 0, 4, 0)].to_vec(),
+        ..Cpu::numbered(0, &slots)
+    });
+    let mut scene = Scene::absent(config, plan);
+    for id in 1..=3 {
+        scene.set(id, Presence::Ready);
+    }
+    scene.wait(1200);
+    assert_eq!(scene.granted(), 1);
+    scene.run(1100);
+    scene.run(1100);
+    assert_eq!(
+        (scene.granted(), scene.last.reason),
+        (1, Grant::BlockedSlot)
+    );
+    scene.swap_with(
+        config,
+        text::plan(&[(IDLE, 300), (1, 1000), (2, 1000), (3, 1000)]),
+        0,
+    );
+    for process in [2, 1, 3] {
+        assert_eq!(
+            (scene.granted(), scene.last.reason),
+            (process, Grant::IdleSlot)
+        );
+        scene.run(100);
+    }
 }
 
 #[test]

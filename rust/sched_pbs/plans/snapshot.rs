@@ -35,23 +35,49 @@ impl Snapshot {
     }
 }
 
-/// Takes a snapshot of a CPU that is recorded. Sleeps.
+/// Result of the request for a snapshot.
+pub(crate) enum Taken {
+    /// The snapshot.
+    Snapshot(Snapshot),
+    /// The caller has no room for it.
+    TooSmall {
+        /// Size of the plan.
+        plan_bytes: u64,
+        /// Size that is enough for the plan and the words, at any moment of this plan.
+        enough_bytes: u64,
+    },
+}
+
+/// Takes a snapshot of a CPU that is recorded, for a caller with room for `room_bytes`. Sleeps.
+///
+/// A bound of the size is compared first, in constant time: a request that is refused copies
+/// neither the plan nor the words with the run queue locked.
 ///
 /// Fails with `ENOENT` if the CPU has no plan, and with `E2BIG` if that has too many processes and
 /// awaited tasks.
-pub(crate) fn take(number: u32) -> Result<Snapshot> {
+pub(crate) fn take(number: u32, room_bytes: u64) -> Result<Taken> {
     // With this lock nobody replaces the plan or its configuration until the end.
     let control = control::get()?.lock_killable()?;
     let cpu = cpus::get(number).ok_or(ENODEV)?;
     let ring = inputs::of_cpu(number).ok_or(ENOENT)?;
-    let (plan, _) = read_plan(&control, cpu)?;
-    let most = cpu
-        .lock(|_, _, state| Some(state.node.as_ref()?.most_words()))
+    let (plan_bytes, most) = cpu
+        .lock(|_, _, state| {
+            let node = state.node.as_ref()?;
+            Some((node.plan().encoded_bytes(), node.most_words()))
+        })
         .flatten()
         .ok_or(ENOENT)?;
     if most > bindings::PBS_MAX_SNAPSHOT_WORDS as usize {
         return Err(E2BIG);
     }
+    let enough_bytes = plan_bytes + (most * WORD_BYTES) as u64;
+    if room_bytes < enough_bytes {
+        return Ok(Taken::TooSmall {
+            plan_bytes,
+            enough_bytes,
+        });
+    }
+    let (plan, _) = read_plan(&control, cpu)?;
     let mut room = KVVec::new();
     room.extend_with(most * WORD_BYTES, 0, CHARGED)?;
     let (used_bytes, next_input, time_ns, installed_ns) = cpu
@@ -78,12 +104,12 @@ pub(crate) fn take(number: u32) -> Result<Snapshot> {
         // The bound is wrong: words are missing.
         return Err(EIO);
     }
-    Ok(Snapshot {
+    Ok(Taken::Snapshot(Snapshot {
         plan,
         room,
         used_bytes,
         next_input,
         time_ns,
         installed_ns,
-    })
+    }))
 }

@@ -10,7 +10,11 @@ use crate::{
     linux::{storage::CHARGED, wire},
     pbs_core::wire::encode,
     percpu::cpus,
-    plans::{control, recorder::Recorder, snapshot},
+    plans::{
+        control,
+        recorder::Recorder,
+        snapshot::{self, Taken},
+    },
     rings::inputs::{self, Ring},
 };
 use kernel::{
@@ -117,18 +121,26 @@ fn take_snapshot(arg: usize) -> Result {
     if request.reserved != 0 {
         return Err(EINVAL);
     }
-    let taken = snapshot::take(request.cpu)?;
+    let taken = match snapshot::take(request.cpu, request.bytes)? {
+        Taken::Snapshot(snapshot) => snapshot,
+        Taken::TooSmall {
+            plan_bytes,
+            enough_bytes,
+        } => {
+            request.plan_bytes = plan_bytes;
+            request.bytes = enough_bytes;
+            wire::put(arg, request)?;
+            return Err(ENOSPC);
+        }
+    };
     let words = taken.words();
-    let room = request.bytes;
     request.next_input = taken.next_input;
     request.time_ns = taken.time_ns;
     request.installed_ns = taken.installed_ns;
     request.plan_bytes = taken.plan.len() as u64;
     request.bytes = (taken.plan.len() + words.len()) as u64;
     wire::put(arg, request)?;
-    if request.bytes > room {
-        return Err(ENOSPC);
-    }
+    // The caller has room for more: what `take` compared is a bound of both.
     let mut user = UserSlice::new(request.buffer as _, request.bytes as usize).writer();
     user.write_slice(&taken.plan)?;
     user.write_slice(words)
