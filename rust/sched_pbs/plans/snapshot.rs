@@ -100,8 +100,8 @@ pub(crate) fn take(number: u32, room_bytes: u64) -> Result<Taken> {
         })
         .flatten()
         .ok_or(ENOENT)?;
-    if used_bytes > room.len() {
-        // The bound is wrong: words are missing.
+    if used_bytes > room.len() || plan.len() as u64 > plan_bytes {
+        // A bound is wrong: words are missing, or the caller's room is too small.
         return Err(EIO);
     }
     Ok(Taken::Snapshot(Snapshot {
