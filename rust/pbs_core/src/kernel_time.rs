@@ -40,12 +40,13 @@ impl<M: Memory> Node<M> {
 
     /// Reports that interrupts, and not the granted process, had the CPU for `ns` before `now_ns`.
     ///
-    /// A process can cause interrupts itself, so that a slot gets back a bounded time.
+    /// A process can cause interrupts itself, so that a slot gets back no more than the time in the
+    /// kernel that it has for nothing.
     pub fn interrupted(&mut self, ns: u64, now_ns: u64) {
         if !self.grant.process().is_some_and(|p| self.has_own_slot(p)) {
             return;
         }
-        let most_ns = self.policy.config.most_given_back_ns();
+        let most_ns = self.policy.config.free_in_kernel_ns();
         self.slot.give_back(ns, most_ns);
         self.standing.revoke();
         self.note(move |node| Input {

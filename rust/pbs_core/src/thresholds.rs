@@ -31,14 +31,8 @@ impl Config {
             .saturating_add(self.ceiling_extra_ns)
     }
 
-    /// Time in the kernel that no slot pays for: a twentieth of the constant part of the ceiling.
+    /// Time in the kernel that no slot pays for: a tenth of the constant part of the ceiling.
     pub fn free_in_kernel_ns(&self) -> u64 {
-        self.ceiling_extra_ns / 20
-    }
-
-    /// Time in interrupts that a slot gets back at most: a tenth of the constant part of the
-    /// ceiling.
-    pub fn most_given_back_ns(&self) -> u64 {
         self.ceiling_extra_ns / 10
     }
 

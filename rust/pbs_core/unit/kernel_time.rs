@@ -24,8 +24,8 @@ fn interrupted(scene: &mut Scene, ns: u64) {
 #[test]
 fn time_in_the_kernel_ends_a_slot_at_t1() {
     let mut scene = Scene::new(&[(1, 1000), (2, 1000)]);
-    // t1 is 1100, the ceiling 3000 ns, and 50 ns are free.
-    in_kernel(&mut scene, 50);
+    // t1 is 1100, the ceiling 3000 ns, and 100 ns are free.
+    in_kernel(&mut scene, 100);
     assert_eq!(scene.last.until_insns, Some(1100));
     in_kernel(&mut scene, 500);
     assert_eq!(scene.last.until_insns, Some(600));
@@ -34,7 +34,7 @@ fn time_in_the_kernel_ends_a_slot_at_t1() {
     in_kernel(&mut scene, 1);
     assert_eq!(scene.granted(), 2);
     let ceilings = scene.log.of(EventKind::Ceiling);
-    assert_eq!((ceilings.len(), ceilings[0].value), (1, 1150));
+    assert_eq!((ceilings.len(), ceilings[0].value), (1, 1200));
     // Nothing was retired, so that its task is not late.
     assert_eq!(ceilings[0].preemptions, 0);
     assert!(scene.log.of(EventKind::Preempted).is_empty());
@@ -45,8 +45,8 @@ fn instructions_count_beside_time_in_the_kernel() {
     let mut scene = Scene::new(&[(1, 1000), (2, 1000)]);
     in_kernel(&mut scene, 400);
     scene.run(700);
-    assert_eq!(scene.last.until_insns, Some(50));
-    scene.run(50);
+    assert_eq!(scene.last.until_insns, Some(100));
+    scene.run(100);
     assert_eq!(scene.granted(), 2);
 }
 
@@ -95,17 +95,16 @@ fn time_asleep_in_a_slot_is_not_time_in_the_kernel() {
 fn what_is_retired_later_makes_up_for_time_in_the_kernel() {
     let mut scene = Scene::new(&[(1, 1000), (2, 1000)]);
     in_kernel(&mut scene, 400);
-    assert_eq!(scene.last.until_insns, Some(750));
+    assert_eq!(scene.last.until_insns, Some(800));
     // Twice as much as its rate promises.
     scene.node.charge(0, 600);
     scene.now_ns += 300;
     scene.node.in_kernel(0, 0, scene.now_ns);
     scene.decide();
-    // 100 are missing, and half of these are free.
-    assert_eq!(scene.last.until_insns, Some(450));
-    scene.run(450);
-    let ceiling = scene.log.of(EventKind::Ceiling)[0].value;
-    assert_eq!(ceiling, 1150, "400 and 300 ns, and 450 ns more");
+    // 100 are missing, and these are free.
+    assert_eq!(scene.last.until_insns, Some(500));
+    scene.run(500);
+    assert_eq!(scene.log.of(EventKind::Preempted)[0].value, 1100);
 }
 
 #[test]
@@ -114,7 +113,7 @@ fn no_more_counts_than_the_time_in_the_kernel() {
     // Slow in user space, and for a short time in the kernel.
     scene.wait(1000);
     in_kernel(&mut scene, 200);
-    assert_eq!(scene.last.until_insns, Some(950));
+    assert_eq!(scene.last.until_insns, Some(1000));
 }
 
 #[test]
@@ -143,9 +142,9 @@ fn time_in_interrupts_is_given_back() {
     assert_eq!(scene.last.until_ns, Some(3100));
     // Nor is it time in the kernel.
     in_kernel(&mut scene, 200);
-    assert_eq!(scene.last.until_insns, Some(450));
-    scene.run(450);
-    assert_eq!(scene.log.of(EventKind::Ceiling)[0].value, 1170);
+    assert_eq!(scene.last.until_insns, Some(500));
+    scene.run(500);
+    assert_eq!(scene.log.of(EventKind::Ceiling)[0].value, 1220);
 }
 
 #[test]
