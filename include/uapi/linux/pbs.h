@@ -828,7 +828,7 @@ struct pbs_snapshot {
 	 * the node, 64 bits each, whose meaning is that of the version in the first word
 	 */
 	__u64 buffer;
-	__u64 bytes;			/* in: size of the buffer; out: of both, or enough for them */
+	__u64 bytes;			/* in: size of the buffer; out: of both, or enough */
 };
 
 #define PBS_IOC_INPUTS_INFO	_IOR(PBS_IOC_MAGIC, 16, struct pbs_inputs_info)
