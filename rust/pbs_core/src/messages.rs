@@ -163,6 +163,10 @@ impl<M: Memory> Node<M> {
         edges.filter_map(move |number| {
             let edge = self.plan.edges.get(number as usize)?;
             let run = run.filter(|run| edge.position == run.position)?;
+            if self.plan.arrival_ns(number) == Some(0) && run.missed_edge != number {
+                // The plan knows that it is late.
+                return None;
+            }
             let arrival_ns = self.planned_arrival_ns(run, number)?;
             (!run.is_checked(number)).then_some((number, arrival_ns))
         })

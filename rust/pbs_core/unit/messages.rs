@@ -567,3 +567,20 @@ fn late_message_is_signalled_once_though_another_comes_before_it() {
     wait_as_told(&mut scene, 8000);
     assert_eq!(told(&scene).len(), 2);
 }
+
+/// The next plan declares no new arrival of messages that were signalled: the one behind is silent
+/// until the task waits for it.
+#[test]
+fn message_behind_without_a_new_arrival_is_signalled_once() {
+    let slots = [(2, 10_000), (1, 1000), (3, 1000)];
+    let edges = [(2, 0, 1, 0), (2, 0, 3, 0)];
+    let mut scene = Scene::ready(MESSAGES_LATE, plan(&slots, &edges, &[300, 100]));
+    wait_as_told(&mut scene, 1000);
+    assert_eq!(told(&scene).len(), 2);
+    for _ in 0..3 {
+        scene.swap_with(MESSAGES_LATE, plan(&slots, &edges, &[0, 0]), 0);
+        let until_ns = scene.now_ns + 2000;
+        wait_as_told(&mut scene, until_ns);
+        assert_eq!(told(&scene).len(), 2);
+    }
+}
