@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::child_report::Step;
 use crate::files::{c_string, Named};
+use crate::own_limits::former_timers;
 
 /// Default search path of programs.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -232,6 +233,8 @@ impl Rights {
                 (libc::RLIMIT_NOFILE, libc::rlimit { rlim_cur, rlim_max: own.hard })
             }));
         }
+        let former_timers = former_timers().filter(|_| owner.uid == 0);
+        limits.extend(former_timers.map(|former| (libc::RLIMIT_SIGPENDING, former)));
         Self {
             uid: owner.uid,
             gid: owner.gid,
@@ -283,6 +286,7 @@ impl Rights {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::own_limits;
 
     /// A client that says nothing of limits, or more than its user has, gets those that its own
     /// process has: a login has set them.
@@ -298,6 +302,22 @@ mod tests {
         let mut silent = Owner::new(1000, 1000);
         silent.bound_limits(&most);
         assert_eq!(silent.limits, most);
+    }
+
+    /// Programs inherit the lowered limit of timers, but for root's.
+    #[test]
+    fn the_limit_of_timers_is_not_for_root() {
+        let limit = || own_limits::limit_of(libc::RLIMIT_SIGPENDING).unwrap();
+        let former = limit();
+        // No lower than it is: other tests run beside this one.
+        own_limits::lower_timers(former.rlim_max).unwrap();
+        let of = |uid: u32| {
+            let limits = Rights::of(&Owner::new(uid, uid)).limits;
+            let found = limits.into_iter().find(|(of, _)| *of == libc::RLIMIT_SIGPENDING);
+            found.map(|(_, limit)| (limit.rlim_cur, limit.rlim_max))
+        };
+        assert_eq!(of(1000), None);
+        assert_eq!(of(0), Some((former.rlim_cur, former.rlim_max)));
     }
 
     /// The limits that the kernel has for a process are those that getrlimit(2) answers it. They are
