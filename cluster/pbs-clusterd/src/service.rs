@@ -59,9 +59,6 @@ impl<E: Engine> Service<E> {
     ) -> Self {
         cluster.defer();
         cluster.learn();
-        if let Some(opened) = cluster.open_all() {
-            journal::warning(&format!("pbs-clusterd: {opened}"));
-        }
         cluster.look_again();
         Self { cluster, signals, limits, notices, answers: Vec::new(), unwritten: None }
     }
@@ -72,6 +69,12 @@ impl<E: Engine> Service<E> {
     ///
     /// The disk failed: what is in memory can't be relied on, and the service must end.
     pub fn run(&mut self, inbox: &mut Inbox<Call>) -> Result<(), String> {
+        // The clock of the ledger may be of long ago, and nothing is to be planned in the past.
+        self.pass_time()?;
+        if let Some(opened) = self.cluster.open_all() {
+            journal::warning(&format!("pbs-clusterd: {opened}"));
+            self.cluster.look_again();
+        }
         loop {
             let failed = |error| format!("signals: {error}");
             if self.signals.want_stop().map_err(failed)? {

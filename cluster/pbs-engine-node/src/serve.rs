@@ -40,12 +40,14 @@ pub fn serve(
             Ok((mut cluster, _)) => {
                 let now_s = unix_s();
                 cluster.check_clock(now_s)?;
+                cluster.advance(now_s)?;
+                // Not before: what waits for a closed node would be planned in the past.
                 if std::mem::take(&mut is_first) {
                     if let Some(opened) = cluster.open_all() {
                         heard(&opened);
+                        cluster.advance(now_s)?;
                     }
                 }
-                cluster.advance(now_s)?;
                 let is_idle = cluster.open_rows().is_empty();
                 drop(cluster);
                 if until_idle && is_idle && !engine.is_busy() {
@@ -83,8 +85,9 @@ mod tests {
         let site = "name = 'one'\n[[nodes]]\nname = 'n%d'\ncount = 2\nhas = 'ncpus=8'\n";
         let now_s = unix_s();
         {
-            let mut cluster = Manager::create(&ledger, site, now_s, Simulated::default()).unwrap();
-            let times = vec![(now_s, now_s + 5000)];
+            let then_s = now_s - 3600;
+            let mut cluster = Manager::create(&ledger, site, then_s, Simulated::default()).unwrap();
+            let times = vec![(then_s, now_s + 5000)];
             let row = ClosedRow { name: "n2".into(), times, why: "maint".into() };
             let operator = Caller { user: "op".into(), is_operator: true };
             cluster.set_closed(&operator, vec![row]).unwrap();

@@ -96,7 +96,8 @@ impl<E: Engine> Manager<E> {
                 Happened::RunsElsewhere { request, nodes } => {
                     self.runs_elsewhere(request, &nodes);
                 }
-                // What is planned on many nodes of one report is planned again once.
+                // What is planned on many nodes is planned again once, where their reports stand
+                // together and say the same.
                 Happened::NodeFailed { node, why } => {
                     let nodes = self.nodes_told(node, &mut told, |next| match next {
                         Happened::NodeFailed { node, why: theirs } if *theirs == why => Some(node),
