@@ -87,7 +87,7 @@ pub(crate) struct CompareOptions {
     sweep: bool,
 
     /// Write what is kept as a picture into this directory
-    #[arg(long, value_name = "DIR", value_parser = files::pictures)]
+    #[arg(long, value_name = "DIR", value_parser = files::pictures())]
     pub(crate) svg: Option<PathBuf>,
 }
 

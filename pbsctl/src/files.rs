@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::os::unix::fs::{fchown, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use pbs_plan::{from_toml, leppert, Plan};
 use pbs_text::json::{is_json, toml_of_json};
 use pbs_text::reader::closest;
@@ -280,9 +281,12 @@ pub(crate) fn other_format<'a>(file: &'a Path, written: &[&str]) -> Option<&'a s
     (FORMATS.iter().any(is) && !written.iter().any(is)).then_some(ending)
 }
 
-/// A file that gets a picture, for options.
-pub(crate) fn picture(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
+/// Reader of the name of a file that gets a picture, for options.
+pub(crate) fn picture() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(picture_of)
+}
+
+fn picture_of(path: PathBuf) -> Result<PathBuf, String> {
     match other_format(&path, &["svg"]) {
         Some(ending) => Err(format!(
             "the picture is written as SVG, and not as {ending}; name a file that ends in .svg, \
@@ -293,9 +297,12 @@ pub(crate) fn picture(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// A directory that gets pictures, for options.
-pub(crate) fn pictures(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
+/// Reader of the name of a directory that gets pictures, for options.
+pub(crate) fn pictures() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(pictures_of)
+}
+
+fn pictures_of(path: PathBuf) -> Result<PathBuf, String> {
     match other_format(&path, &[]).filter(|_| !path.is_dir()) {
         Some(ending) => Err(format!(
             "a directory is named here, into which pictures are written as SVG, and no file that \
@@ -308,7 +315,16 @@ pub(crate) fn pictures(text: &str) -> Result<PathBuf, String> {
 
 /// Writes a file, or leaves what was there as it was.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    write_beside(file, text.as_bytes()).map_err(|error| Failure::output(file, &error))
+    write_beside(file, text.as_bytes()).map_err(|error| match is_standard_output(file) {
+        true => Failure::output(file, &error),
+        false => Failure::file(file, &error),
+    })
+}
+
+/// Whether a file is what standard output goes to.
+fn is_standard_output(file: &Path) -> bool {
+    let of = |path: &Path| fs::metadata(path).map(|of| (of.dev(), of.ino())).ok();
+    of(file).is_some_and(|file| Some(file) == of(Path::new("/proc/self/fd/1")))
 }
 
 /// Writes to a new file beside, which then takes the place of the old one: if the

@@ -189,14 +189,14 @@ const OPTIONS_OF_OTHERS: [&str; 16] = [
 
 /// The hint for a request in options of another batch system.
 fn hint_of_others(told: &clap::Error) -> Option<&'static str> {
-    let words: Vec<String> = std::env::args().collect();
+    let words: Vec<_> = std::env::args_os().collect();
     let is_request = words.iter().any(|word| word == "cluster")
         && words.iter().any(|word| word == "alloc" || word == "reserve");
     let option = told.get(ContextKind::InvalidArg).map(ToString::to_string)?;
     let option = option.split('=').next().unwrap_or_default();
     (is_request && OPTIONS_OF_OTHERS.contains(&option)).then_some(
         "pbsctl: resources are written as --res rset=2:ncpus=16:mem=32g (chunks, and what each \
-         has), the run time as -t 4h, the account as -g NAME, and the command behind --",
+         has), the run time as -t 4h, the account as -g NAME, and the command of alloc behind --",
     )
 }
 

@@ -113,7 +113,7 @@ enum StudyCommand {
         measured: Option<PathBuf>,
 
         /// Write figure 9 of the thesis, with 1,000 bins, to this directory
-        #[arg(long, value_name = "DIR", value_parser = files::pictures)]
+        #[arg(long, value_name = "DIR", value_parser = files::pictures())]
         svg: Option<PathBuf>,
     },
 
@@ -210,7 +210,7 @@ struct EvolvingOptions {
     node_memory: f64,
 
     /// Write the figures as pictures to this directory too
-    #[arg(long, value_name = "DIR", value_parser = files::pictures)]
+    #[arg(long, value_name = "DIR", value_parser = files::pictures())]
     svg: Option<PathBuf>,
 }
 

@@ -859,13 +859,13 @@ fn jobs_that_never_ran_have_reasons() {
     let ran = replay(&traces, &asked, jobs);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let reasons =
-        "2 jobs never ran: 1 is excluded by rules of the site (such as job 1), 1 follows a \
-                   job that never ran (such as job 2)\n";
+        "2 jobs never ran: 1 is excluded by rules of the site (job 1), 1 follows a job that \
+                   never ran (job 2)\n";
     for line in [
         &format!("\nEASY: {reasons}"),
         &format!("\nplanned: {reasons}"),
         "1 job is larger than the cluster, and left out: 1 needs more cores than the cluster has \
-         (such as job 3)\n",
+         (job 3)\n",
     ] {
         assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
     }

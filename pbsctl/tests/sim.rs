@@ -148,6 +148,14 @@ fn options_without_effect_are_refused() {
         assert_eq!(ran.status, 2, "{options:?}: {}", ran.stdout);
         assert!(ran.stderr.contains(told), "{options:?}: {}", ran.stderr);
     }
+    // Who stops a simulation earlier, or compares all schedulers, leaves the others as they are.
+    for options in [
+        &["--change", "1s:idle_policy=latest", "--until", "10"][..],
+        &["--scheduler", "none", "--max-answers", "5"],
+    ] {
+        let ran = pbsctl(&[&["sim", "-"], options].concat(), LATE);
+        assert_eq!(ran.status, 0, "{options:?}: {}", ran.stderr);
+    }
 }
 
 #[test]

@@ -46,7 +46,7 @@ def find_pbsctl(pbsctl: str | pathlib.Path | None = None) -> str:
     named = pbsctl or variable or "pbsctl"
     found = shutil.which(named)
     if found is None:
-        if os.path.isfile(named):
+        if os.path.dirname(named) and os.path.isfile(named):
             raise PermissionError(
                 f"{named} is no program that may be run; allow it with chmod +x {named}, or name "
                 f"another one by {_NAME}"

@@ -206,6 +206,9 @@ class Simulator:
             if options.scheduler is not None:
                 raise ValueError("there are a planner and a scheduler; leave one out")
             arguments += ["--scheduler", "command " + self._bridge.command]
+        elif options.scheduler is None:
+            # The same options are those of a run with a planner, too.
+            arguments += ["--scheduler", "none"]
         self._bridge.planner = planner
         case = json.dumps({"plan": plan.to_json(), "options": arguments})
         assert self._process.stdin is not None and self._process.stdout is not None

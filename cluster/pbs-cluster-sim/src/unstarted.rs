@@ -113,7 +113,8 @@ impl Unstarted {
     pub fn text(all: &[Self]) -> String {
         let parts = all.iter().map(|Self { why, jobs, first }| {
             let words = why.words()[usize::from(*jobs != 1)];
-            format!("{} {words} (such as job {first})", grouped(*jobs as i128))
+            let such_as = if *jobs == 1 { "" } else { "such as " };
+            format!("{} {words} ({such_as}job {first})", grouped(*jobs as i128))
         });
         parts.collect::<Vec<_>>().join(", ")
     }
@@ -156,8 +157,8 @@ mod tests {
         let all = Unstarted::of_replay(&jobs[..2], &outcomes, 16, &declined);
         assert_eq!(
             Unstarted::text(&all),
-            "1 is excluded by rules of the site (such as job 2), 1 waited when nothing else \
-             happened (such as job 1)"
+            "1 is excluded by rules of the site (job 2), 1 waited when nothing else happened \
+             (job 1)"
         );
     }
 }

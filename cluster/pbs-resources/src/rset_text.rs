@@ -88,6 +88,7 @@ impl FromStr for Rset {
 /// `ppn=`), with the request in words of this system.
 fn of_other_system(at: &Cursor<'_>, text: &str) -> Option<Error> {
     const MOST_BYTES: usize = 200;
+    const EXAMPLE: &str = "2:ncpus=16:mem=32g";
     let text = text.trim();
     let (rest, of): (String, _) = match (text.strip_prefix("select="), text.strip_prefix("nodes="))
     {
@@ -97,10 +98,8 @@ fn of_other_system(at: &Cursor<'_>, text: &str) -> Option<Error> {
         }
         _ => return None,
     };
-    let example = match rest.len() {
-        0..MOST_BYTES => rest.as_str(),
-        _ => "2:ncpus=16:mem=32g",
-    };
+    let is_one = rest.len() < MOST_BYTES && rest.parse::<Rset>().is_ok();
+    let example = if is_one { rest.as_str() } else { EXAMPLE };
     Some(at.error(format!("{of}; write the number of chunks and a chunk: rset={example}")))
 }
 

@@ -111,9 +111,12 @@ fn unread_lines(file: &str) -> Vec<Unread> {
 /// Reports a script that is not there, and whose options are needed. A request that has its
 /// resources may be for a later time, or for other nodes, and is planned all the same.
 fn report_missing(file: &str) {
+    const ENDINGS: [&str; 9] = ["bash", "ccs", "csh", "ksh", "pbs", "pl", "sh", "slurm", "zsh"];
     let path = Path::new(file);
-    let is_file = file.contains('/') || path.extension().is_some();
-    if is_file && !path.exists() {
+    // A program in PATH may have a number behind a point.
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let is_script = ending.is_some_and(|ending| ENDINGS.contains(&ending));
+    if (file.contains('/') || is_script) && !path.exists() {
         report(&format!(
             "pbsctl: {file}: there is no such file here, and no options in it are read; name a \
              script that exists"

@@ -88,6 +88,9 @@ pub(super) fn run(options: &Given<ServeOptions>) -> Result<(), Failure> {
 
 /// The failure for a file of events that can't be opened: its directory comes with the hooks.
 fn no_events(options: &ServeOptions, error: &io::Error) -> Failure {
+    if error.kind() != io::ErrorKind::NotFound {
+        return Failure::file(&options.events, error);
+    }
     let file = options.events.display();
     Failure::Failed(format!(
         "{file}: {error}. Slurm's hooks append to this file: install them and make its directory \

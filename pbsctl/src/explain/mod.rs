@@ -353,7 +353,7 @@ impl BoundView {
         let end = format!("no plan of the search ends before {end} ({limit})");
         match self.plan_over_ns {
             None => end,
-            Some(0) => format!("{end}: it is the best"),
+            Some(0) => format!("{end}: this plan is the best of them"),
             Some(ns) => format!("{end}: the best is {} shorter at most", nanoseconds(ns)),
         }
     }

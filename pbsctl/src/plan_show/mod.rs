@@ -57,7 +57,7 @@ pub(crate) struct PlanShowOptions {
     planning: PlanningOptions,
 
     /// Draw the plan to FILE, as SVG
-    #[arg(long, value_name = "FILE", value_parser = files::picture)]
+    #[arg(long, value_name = "FILE", value_parser = files::picture())]
     gantt: Option<PathBuf>,
 
     /// Write the plan of a node to FILE, in TOML, as the kernel executes it

@@ -109,7 +109,7 @@ pub(crate) struct RunOptions {
     pub(crate) report: Option<PathBuf>,
 
     /// Draw the plan and the actual run to FILE, as SVG
-    #[arg(long, value_name = "FILE", value_parser = files::picture)]
+    #[arg(long, value_name = "FILE", value_parser = files::picture())]
     pub(crate) gantt: Option<PathBuf>,
 }
 

@@ -377,7 +377,8 @@ fn simulated(
     name: &str,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Simulated, Failure> {
-    let is_read = !matches!(options.scheduler, SchedulerName::Nobody);
+    // Whoever names all schedulers in turn may name none among them.
+    let is_read = !matches!(options.scheduler, SchedulerName::Nobody) || options.has("scheduler");
     let needs = "--scheduler stretch, or a command";
     options.refuse_unread(&[
         Conditional { field: "max_answers", is_read, needs },
@@ -399,7 +400,9 @@ fn simulated(
             pbs_text::span(from_ns)
         )));
     }
-    if let Some(change) = of.changes.iter().find(|of| of.at_ns > simulation.ended_ns()) {
+    // Before its end, --until and --limit stop it where they are told to.
+    let is_late = |at_ns: u64| simulation.ended() && at_ns > simulation.ended_ns();
+    if let Some(change) = of.changes.iter().find(|of| is_late(of.at_ns)) {
         return Err(Failure::Usage(format!(
             "--change: the simulation ends after {}, before {}; write an earlier time",
             span(simulation.ended_ns()),
