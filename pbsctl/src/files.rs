@@ -377,15 +377,15 @@ mod tests {
 
     #[test]
     fn pictures_are_written_under_their_format() {
-        let told = picture("out/plan.PNG").unwrap_err();
+        let told = picture_of("out/plan.PNG".into()).unwrap_err();
         assert!(told.ends_with("such as out/plan.svg") && told.contains("not as PNG"), "{told}");
         for name in ["plan.svg", "plan.SVG", "plan", "/dev/stdout", "tmp.Xa3kd", "v1.2"] {
-            assert_eq!(picture(name), Ok(PathBuf::from(name)));
+            assert_eq!(picture_of(name.into()), Ok(PathBuf::from(name)));
         }
-        let told = pictures("figures.svg").unwrap_err();
+        let told = pictures_of("figures.svg".into()).unwrap_err();
         assert!(told.ends_with("such as figures"), "{told}");
         for name in ["figures", "v1.2", "."] {
-            assert_eq!(pictures(name), Ok(PathBuf::from(name)));
+            assert_eq!(pictures_of(name.into()), Ok(PathBuf::from(name)));
         }
     }
 

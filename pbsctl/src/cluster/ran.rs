@@ -24,7 +24,7 @@ pub(super) struct RanOptions {
     nodes: u64,
 
     /// Draw each run to the file NAME.svg in this directory
-    #[arg(long, value_name = "DIR", value_parser = pictures)]
+    #[arg(long, value_name = "DIR", value_parser = pictures())]
     gantt: Option<PathBuf>,
 }
 

@@ -118,7 +118,7 @@ pub(super) struct ReplayOptions {
     output: Option<PathBuf>,
 
     /// Draw utilisation and slowdown to FILE, as SVG
-    #[arg(long, value_name = "FILE", value_parser = picture)]
+    #[arg(long, value_name = "FILE", value_parser = picture())]
     picture: Option<PathBuf>,
 }
 

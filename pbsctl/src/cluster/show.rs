@@ -104,7 +104,7 @@ pub(super) struct PlanOptions {
     reach: ReachOptions,
 
     /// Draw the plan to FILE, with a row for each node, as SVG
-    #[arg(long, value_name = "FILE", value_parser = picture)]
+    #[arg(long, value_name = "FILE", value_parser = picture())]
     gantt: Option<PathBuf>,
 
     /// Time span to draw; the whole plan by default
