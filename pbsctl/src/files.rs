@@ -323,8 +323,8 @@ pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
 
 /// Whether a file is what standard output goes to.
 fn is_standard_output(file: &Path) -> bool {
-    let of = |path: &Path| fs::metadata(path).map(|of| (of.dev(), of.ino())).ok();
-    of(file).is_some_and(|file| Some(file) == of(Path::new("/proc/self/fd/1")))
+    let of = |path: &Path| fs::metadata(path).map(|of| (of.dev(), of.ino()));
+    matches!((of(file), of(Path::new("/proc/self/fd/1"))), (Ok(file), Ok(out)) if file == out)
 }
 
 /// Writes to a new file beside, which then takes the place of the old one: if the
