@@ -315,9 +315,12 @@ fn pictures_of(path: PathBuf) -> Result<PathBuf, String> {
 
 /// Writes a file, or leaves what was there as it was.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    write_beside(file, text.as_bytes()).map_err(|error| match is_standard_output(file) {
-        true => Failure::output(file, &error),
-        false => Failure::file(file, &error),
+    write_beside(file, text.as_bytes()).map_err(|error| {
+        if is_standard_output(file) {
+            Failure::output(file, &error)
+        } else {
+            Failure::file(file, &error)
+        }
     })
 }
 
