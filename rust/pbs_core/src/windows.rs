@@ -91,9 +91,14 @@ impl Windows {
 
     /// Number of periods before the one that contains `at_ns`: the present one, or a later one.
     pub(super) fn later_number(&self, at_ns: u64) -> u64 {
+        self.advanced(at_ns).number()
+    }
+
+    /// These windows when the period that contains `at_ns` is the present one.
+    fn advanced(&self, at_ns: u64) -> Windows {
         let mut windows = *self;
         windows.advance(at_ns);
-        windows.number()
+        windows
     }
 
     /// Monotonic time at which the present period ends.
@@ -118,9 +123,7 @@ impl Windows {
 
     /// Plan time at `at_ns`, which lies in the present period or in a later one.
     pub(super) fn later_plan_ns(&self, at_ns: u64) -> u64 {
-        let mut windows = *self;
-        windows.advance(at_ns);
-        windows.plan_ns(at_ns)
+        self.advanced(at_ns).plan_ns(at_ns)
     }
 
     /// Whether `now_ns`, which lies in the present period, is unallocated time.
