@@ -26,8 +26,8 @@ pub fn raise_open_files() -> io::Result<u64> {
 
 /// Lowers the limit of POSIX timers and queued signals for this process and for all that it starts
 /// from now on, but for root's programs: the services of the machine count as root's, too. Linux
-/// counts those of all processes of a user against it. A timer whose signal is
-/// ignored expires whoever has the CPU: a few hundred of them take most of it.
+/// counts those of all processes of a user against it. A timer whose signal is ignored expires
+/// whoever has the CPU: a few hundred of them take most of it.
 ///
 /// # Errors
 ///

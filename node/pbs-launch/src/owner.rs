@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::child_report::Step;
 use crate::files::{c_string, Named};
-use crate::own_limits::former_timers;
+use crate::own_limits::{former_timers, limit_of};
 
 /// Default search path of programs.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -75,21 +75,13 @@ impl Limit {
     }
 
     /// Returns the limits of this process.
-    #[allow(unsafe_code)]
     pub fn own() -> Vec<Self> {
-        let mut limits = Vec::with_capacity(RESOURCES.len());
-        for (name, resource, _) in RESOURCES {
-            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: `limit` is valid for writing.
-            if unsafe { libc::getrlimit(resource, &mut limit) } == 0 {
-                limits.push(Self {
-                    resource: name.into(),
-                    soft: limit.rlim_cur,
-                    hard: limit.rlim_max,
-                });
-            }
-        }
-        limits
+        let known = RESOURCES.into_iter().filter_map(|(name, resource, _)| {
+            // A limit that this kernel does not have is none.
+            let limit = limit_of(resource).ok()?;
+            Some(Self { resource: name.into(), soft: limit.rlim_cur, hard: limit.rlim_max })
+        });
+        known.collect()
     }
 
     /// Returns the limits of a process of that user.
