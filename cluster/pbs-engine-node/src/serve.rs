@@ -80,8 +80,10 @@ mod tests {
     /// Times in which nodes are closed are those of the planner over Slurm: without it they end.
     #[test]
     fn closed_nodes_are_open_under_this_service() {
-        let ledger =
-            std::env::temp_dir().join(format!("pbs-engine-node-{}.db", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("pbs-engine-node-serve-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let ledger = directory.join("cluster.db");
         let site = "name = 'one'\n[[nodes]]\nname = 'n%d'\ncount = 2\nhas = 'ncpus=8'\n";
         let now_s = unix_s();
         {
@@ -98,11 +100,7 @@ mod tests {
         assert!(told.iter().any(|what| what.starts_with("node n2 is open again: ")), "{told:?}");
         let (cluster, _) = Manager::open(&ledger, Access::Read, Simulated::default()).unwrap();
         assert_eq!(cluster.closed().count(), 0);
-        for end in ["", "-served", "-wal", "-shm"] {
-            let mut name = ledger.clone().into_os_string();
-            name.push(end);
-            // Not each of them is there.
-            let _ = std::fs::remove_file(name);
-        }
+        drop(cluster);
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 }
