@@ -25,7 +25,7 @@ pub(crate) struct Conditional {
     pub(crate) field: &'static str,
     /// Whether this mode reads it.
     pub(crate) is_read: bool,
-    /// What it needs, in words.
+    /// Options that it needs, in words.
     pub(crate) needs: &'static str,
 }
 

@@ -66,7 +66,6 @@ mod watch;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use clap::error::ContextKind;
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use cli::{Cli, FileOptions, Verb};
@@ -167,39 +166,6 @@ fn with_remedy(text: &str) -> String {
     NUMBERS.iter().fold(text.into(), replaced)
 }
 
-/// Options of sbatch and qsub, as a user of these would write them after `cluster alloc`.
-const OPTIONS_OF_OTHERS: [&str; 16] = [
-    "-l",
-    "-n",
-    "-c",
-    "-q",
-    "-p",
-    "-A",
-    "--nodes",
-    "--ntasks",
-    "--ntasks-per-node",
-    "--cpus-per-task",
-    "--mem",
-    "--mem-per-cpu",
-    "--gres",
-    "--partition",
-    "--account",
-    "--wrap",
-];
-
-/// The hint for a request in options of another batch system.
-fn hint_of_others(told: &clap::Error) -> Option<&'static str> {
-    let words: Vec<_> = std::env::args_os().collect();
-    let is_request = words.iter().any(|word| word == "cluster")
-        && words.iter().any(|word| word == "alloc" || word == "reserve");
-    let option = told.get(ContextKind::InvalidArg).map(ToString::to_string)?;
-    let option = option.split('=').next().unwrap_or_default();
-    (is_request && OPTIONS_OF_OTHERS.contains(&option)).then_some(
-        "pbsctl: resources are written as --res rset=2:ncpus=16:mem=32g (chunks, and what each \
-         has), the run time as -t 4h, the account as -g NAME, and the command of alloc behind --",
-    )
-}
-
 /// Prints what was asked for with `--help` or `--version`, or what is wrong with the
 /// command line.
 fn tell(told: &clap::Error) -> ExitCode {
@@ -213,7 +179,7 @@ fn tell(told: &clap::Error) -> ExitCode {
             rendered.to_string()
         };
         write_err(&with_remedy(&text));
-        if let Some(hint) = hint_of_others(told) {
+        if let Some(hint) = cluster::hint_of_others(told) {
             write_err(&format!("\n{hint}\n"));
         }
         if std::env::args_os().any(|word| word == "--json") {

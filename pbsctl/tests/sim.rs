@@ -47,7 +47,7 @@ fn sim_tells_who_waited() {
     assert!(!pbsctl(&["sim", "-"], LATE).stdout.contains("WAITING PROCESS"));
 }
 
-/// Where slots float, the plan also runs in unallocated time, and is faster than planned for it.
+/// A plan whose slots float also runs in unallocated time, and is faster than planned for it.
 #[test]
 fn sim_tells_of_unallocated_time_that_the_plan_uses() {
     let said = |config| pbsctl(&["sim", "-", "--config", config], LATE).stdout;

@@ -5,6 +5,7 @@ mod ask;
 mod blocks;
 mod doctor;
 mod examples;
+mod habits;
 mod ledger;
 mod lost;
 mod numbers;
@@ -33,6 +34,8 @@ use clap::{Args, Subcommand};
 use crate::failure::Failure;
 use crate::given::Given;
 use crate::output::Output;
+
+pub(crate) use habits::hint_of_others;
 
 const CLUSTER_HELP: &str = "\
 Examples:

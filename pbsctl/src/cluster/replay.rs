@@ -122,7 +122,7 @@ pub(super) struct ReplayOptions {
     picture: Option<PathBuf>,
 }
 
-/// What options of the model of Lublin and Feitelson need.
+/// Option without which options of the model of Lublin and Feitelson have no effect.
 const LUBLIN: &str = "--generate lublin";
 
 /// Accuracy of the run times that users of OCuLUS declare (Keller, section 6).
@@ -372,6 +372,16 @@ fn too_large(on: &Cluster, jobs: &[TraceJob]) -> Vec<Unstarted> {
     Unstarted::count(too_large.map(|job| (why(job), job.number)))
 }
 
+/// A line about jobs that are left out for their size; none without such jobs.
+fn too_large_text(number: usize, by_reason: &[Unstarted]) -> String {
+    if number == 0 {
+        return String::new();
+    }
+    let jobs = counted(number as u64, "job is", "jobs are");
+    let reasons = Unstarted::text(by_reason);
+    format!("{jobs} larger than the cluster, and left out: {reasons}\n")
+}
+
 /// Remark on jobs whose preceding jobs are too large for the cluster.
 fn orphans_remark(jobs: &[TraceJob], fits: &[bool]) -> Option<String> {
     let both = || jobs.iter().zip(fits);
@@ -440,11 +450,7 @@ fn replay_generated(
             text += &format!("{remark}\n");
         }
         for of in &generated.replays {
-            if of.too_large > 0 {
-                let jobs = counted(of.too_large as u64, "job is", "jobs are");
-                let reasons = Unstarted::text(&of.too_large_by_reason);
-                text += &format!("{jobs} larger than the cluster, and left out: {reasons}\n");
-            }
+            text += &too_large_text(of.too_large, &of.too_large_by_reason);
             text += &(of.comparison.text(Format::Text) + "\n");
         }
         text + &against_text(&generated.against, Format::Text)
@@ -535,11 +541,7 @@ fn text(replayed: &Replayed) -> String {
     for remark in &replayed.remarks {
         text += &format!("{remark}\n");
     }
-    if replayed.too_large > 0 {
-        let jobs = counted(replayed.too_large as u64, "job is", "jobs are");
-        let reasons = Unstarted::text(&replayed.too_large_by_reason);
-        text += &format!("{jobs} larger than the cluster, and left out: {reasons}\n");
-    }
+    text += &too_large_text(replayed.too_large, &replayed.too_large_by_reason);
     text + &replayed.comparison.text(Format::Text)
 }
 

@@ -126,7 +126,7 @@ impl DeclinedView {
         }
     }
 
-    /// `bound_ns`: no plan of the search ends earlier.
+    /// Rows of the table. No plan of the search ends before `bound_ns`.
     pub(super) fn rows(&self, bound_ns: u64) -> Vec<Vec<String>> {
         let mut rows = vec![row("declined at", self.step.clone())];
         let is_named = !self.only_forks;
