@@ -53,7 +53,7 @@ export LC_ALL=C.UTF-8
 
 rust_lib_src()
 {
-	dpkg -L rust-web-src 2>/dev/null | grep -m1 '/library$'
+	dpkg -L rust-web-src 2>/dev/null | awk '/\/library$/ && !found++'
 }
 
 say()
@@ -81,9 +81,9 @@ export STAGE_EPOCH=${STAGE_EPOCH:-$(date +%s)}
 lines_that_matter()
 {
 	local log=$1 out
-	out=$(grep -avE "$CARGO_PROGRESS" "$log" | grep -aE -A8 -m4 \
-		'(^|[^[:alnum:]_.-])([Ee]rror(\[E[0-9]+\])?:( |$)|ERROR|fatal:|undefined (symbol|reference)|FAILED|E: |No space left|Hunk .* FAILED|panicked at)' |
-		head -n 40) || true
+	out=$(grep -aE -A8 -m4 \
+		'(^|[^[:alnum:]_.-])([Ee]rror(\[E[0-9]+\])?:( |$)|ERROR|fatal:|undefined (symbol|reference)|FAILED|E: |No space left|Hunk .* FAILED|panicked at)' \
+		< <(grep -avE "$CARGO_PROGRESS" "$log") | sed -n 1,40p) || true
 	if [ -n "$out" ]; then
 		printf '%s\n' "$out"
 	else

@@ -179,7 +179,7 @@ table_of_times()
 	[ "$(wc -l <"$TIMES")" -ge 2 ] || return 0
 	echo "The longest of $(( $(date +%s) - from )) s in all:"
 	echo '       s   CPU s'
-	sort -k1,1nr -k2,2nr "$TIMES" | head -n 10 |
+	sort -k1,1nr -k2,2nr "$TIMES" | sed -n 1,10p |
 		while read -r real cpu name; do
 			printf '  %6d  %6d  %s\n' "$real" "$cpu" "$name"
 		done
