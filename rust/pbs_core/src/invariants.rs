@@ -101,6 +101,8 @@ impl<M: Memory> Node<M> {
                 queued += 1;
                 assert_eq!(self.queue.at(run.queued as usize), Some(p));
             }
+            let is_kept = run.held && run.queued == NOT_QUEUED;
+            assert!(!run.keeps_turn || is_kept, "process {p}");
             let own_slot = self.plan.own_slot(p, run.position);
             assert!(run.done || own_slot == Some(run.own_slot), "process {p}");
         }

@@ -234,9 +234,11 @@ impl<M: Memory> Node<M> {
                 }
             } else if ended.is_last {
                 // The task stays held until another plan arrives, here or there.
+                self.lose_turn(p);
                 self.wait_lists.note_forlorn();
                 return self.report_wait_once(Wait::Gone, p, &edge, now_ns, sink);
             } else {
+                self.lose_turn(p);
                 return self.wait_at(p, &edge);
             }
         }
@@ -244,7 +246,11 @@ impl<M: Memory> Node<M> {
 
     /// Lets the current task of `p` begin; `next` is its first edge of a later one.
     fn let_go(&mut self, p: u32, next: Option<Edge>) {
+        let mut turn = None;
         if let Some(run) = self.processes.get_mut(p) {
+            if core::mem::take(&mut run.keeps_turn) {
+                turn = Some((run.round, run.ticket));
+            }
             run.held = false;
             run.gate = next.map_or(u32::MAX, |edge| edge.position);
             if run.copied {
@@ -253,6 +259,21 @@ impl<M: Memory> Node<M> {
         }
         self.standing.revoke();
         self.requeue(p);
+        if let Some((round, ticket)) = turn {
+            self.queue
+                .keep_turn(self.processes.runs_mut(), p, round, ticket);
+        }
+    }
+
+    /// Takes from `p` the turn that it had under the plan before.
+    pub(super) fn lose_turn(&mut self, p: u32) {
+        let Some(run) = self.processes.get_mut(p).filter(|run| run.keeps_turn) else {
+            return;
+        };
+        run.keeps_turn = false;
+        if run.copied {
+            self.processes.note_change(p);
+        }
     }
 
     fn waits(&self, p: u32) -> bool {

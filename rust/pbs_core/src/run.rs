@@ -47,6 +47,9 @@ pub(super) struct Run {
     /// Whether it becomes a candidate with the first decisions of this plan: the plan before held
     /// it back, or suspended it, and had no turn for it.
     pub(super) enters: bool,
+    /// Whether it was a candidate of the plan before, and has not been checked for tasks of others
+    /// under this one: if it need not wait, it keeps the turn that it had.
+    pub(super) keeps_turn: bool,
     /// The wait that was reported: a [`Wait`](super::Wait), or 0.
     pub(super) reported_wait: u16,
     /// Greatest level of t2_message that was reported of the message of `missed_edge`, in percent.
@@ -158,6 +161,7 @@ impl Run {
         held: false,
         suspended: false,
         enters: false,
+        keeps_turn: false,
         reported_wait: 0,
         reported_message: 0,
         postponed: false,
@@ -395,6 +399,11 @@ impl Run {
         self.can_run() && !self.done && !self.enters && self.is_behind(cursor)
     }
 
+    /// Whether it has a turn among the candidates, which the next plan keeps.
+    pub(super) fn has_turn(&self) -> bool {
+        self.queued != NOT_QUEUED || self.keeps_turn
+    }
+
     /// Whether the slot of its current task has passed, under this plan or under the plan before:
     /// the task was preempted, waited for others, or was pushed along by such a task.
     pub(super) fn is_behind(&self, cursor: u32) -> bool {
@@ -448,6 +457,7 @@ saved!([super] Run {
     held,
     suspended,
     enters,
+    keeps_turn,
     reported_wait,
     reported_message,
     postponed,

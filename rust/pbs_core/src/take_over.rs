@@ -36,6 +36,8 @@ struct Terms {
 #[derive(Clone, Copy)]
 struct Before {
     run: Run,
+    /// Whether it has a turn among the candidates.
+    has_turn: bool,
     /// Id of its first task that has not ended.
     task: u32,
     /// Id of the first of its tasks whose slot has not passed.
@@ -140,6 +142,7 @@ impl<M: Memory> Node<M> {
         };
         let window = self.windows.later_number(now_ns);
         if !self.floats() {
+            self.lose_turn(p);
             let runs = self.processes.runs_mut();
             self.queue.renew_turn(runs, p, window);
         }
@@ -176,6 +179,7 @@ impl<M: Memory> Node<M> {
     fn before(&self, from: u32) -> Option<Before> {
         Some(Before {
             run: *self.processes.get(from)?,
+            has_turn: !self.floats() && self.processes.get(from)?.has_turn(),
             task: self.next_task(from),
             task_ahead: self.task_ahead(from),
             missed_message: self.missed_message_of(from),
@@ -222,13 +226,16 @@ impl<M: Memory> Node<M> {
             return self.place_anew(index);
         }
         self.queue.remove(self.processes.runs_mut(), index);
-        let had_no_turn = before.run.held || before.run.suspended || before.run.enters;
-        run.enters = had_no_turn && run.is_candidate(self.slot.number());
+        let had_none = before.run.held || before.run.suspended || before.run.enters;
+        run.enters = had_none && !before.has_turn && run.is_candidate(self.slot.number());
+        let (round, ticket) = (before.run.round, before.run.ticket);
+        if before.has_turn && run.held {
+            (run.keeps_turn, run.round, run.ticket) = (true, round, ticket);
+        }
         let entered = self.processes.get(index).is_some_and(|run| run.enters);
         self.wait_lists.replace_entering(entered, run.enters);
         self.change(index, |place| *place = run);
         // A candidate has waited since the old plan.
-        let (round, ticket) = (before.run.round, before.run.ticket);
         self.queue
             .keep_turn(self.processes.runs_mut(), index, round, ticket);
     }

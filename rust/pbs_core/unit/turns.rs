@@ -214,6 +214,41 @@ fn who_has_the_cpu_goes_behind_those_that_wait_at_each_takeover() {
     assert_eq!((had(1), had(2)), (20, 2), "{granted:?}");
 }
 
+/// Tasks that wait for one that has ended have waited under the plan before, too: each takeover
+/// checks their edges again, and leaves their turns.
+#[test]
+fn who_waits_with_edges_that_are_passed_has_its_turn_at_each_takeover() {
+    let config = Config {
+        idle_policy: IdlePolicy::Pieces as u64,
+        idle_piece_ns: 0,
+        ..WINDOWS
+    };
+    let plan = |slots| {
+        text::plan_of(Cpu {
+            edges: [(1, 0, 3, 0), (2, 0, 3, 0)].to_vec(),
+            ..Cpu::numbered(0, slots)
+        })
+    };
+    let slots = [(3, 100), (1, 1000), (2, 1000), (3, 100)];
+    let mut scene = Scene::ready(config, plan(&slots));
+    scene.finish(100);
+    scene.set(3, Presence::Blocked);
+    scene.run(1100);
+    scene.run(1100);
+    let mut granted = Vec::new();
+    for _ in 0..8 {
+        scene.now_ns += 1000;
+        scene.swap_with(
+            config,
+            plan(&[(3, 100), (IDLE, 1 << 40), (1, 1000), (2, 1000), (3, 100)]),
+            0,
+        );
+        granted.push(scene.granted());
+        scene.node.charge(0, 100);
+    }
+    assert_eq!(granted, [2, 1, 2, 1, 2, 1, 2, 1]);
+}
+
 /// Process 3 was held back under the plan before and never waited for a gap: it comes after those
 /// that did.
 #[test]
