@@ -250,6 +250,22 @@ fn nodes_need_as_long_as_slurm_waits_before_it_kills() {
 }
 
 #[test]
+fn jobs_that_are_over_are_remembered_until_the_planner_is_back() {
+    let etc = Etc::new("doctor-min-job-age");
+    let found = || etc.found().into_iter().find(|of| of.key == "MinJobAge");
+    assert_eq!(found(), None);
+    for (age, is_advised) in [("10", true), ("299", true), ("300", false), ("0", false)] {
+        etc.change("slurm.conf", "ClusterName=lab", &format!("ClusterName=lab\nMinJobAge={age}"));
+        let advice = found();
+        assert_eq!(advice.is_some(), is_advised, "{age}");
+        if let Some(advice) = advice {
+            assert_eq!((advice.level, advice.is.as_deref()), (Level::Advice, Some(age)));
+        }
+        etc.change("slurm.conf", &format!("ClusterName=lab\nMinJobAge={age}"), "ClusterName=lab");
+    }
+}
+
+#[test]
 fn root_is_not_to_be_the_user() {
     let etc = Etc::new("doctor-root");
     etc.change("slurm.conf", "SlurmUser=", "#");

@@ -18,6 +18,8 @@ use crate::demands::{gres_of, licenses_of};
 /// Number of jobs that may wait in Slurm, as jobs that are planned far ahead do; Slurm's default is
 /// 10000.
 const MANY_JOBS: u64 = 20_000;
+/// Slurm's default of `MinJobAge`, in seconds: the time for which it remembers jobs that are over.
+const MIN_JOB_AGE_S: u64 = 300;
 /// Slurm's default of `KillWait`, in seconds.
 const KILL_WAIT_S: u64 = 30;
 /// Seconds from the end of its last process until Slurm reports that the nodes of a job are free.
@@ -183,6 +185,13 @@ impl Checks<'_> {
         }
         let lua = self.conf.jobcomp.clone();
         self.script(&lua, "tells the planner which jobs have ended");
+        let remembered_s = self.conf.value("MinJobAge").and_then(|of| of.parse::<u64>().ok());
+        // With 0 it forgets none.
+        if remembered_s.is_some_and(|age_s| age_s > 0 && age_s < MIN_JOB_AGE_S) {
+            let why = "a planner that was away for longer does not see how jobs ended, and those \
+                       that follow them do not start";
+            self.key(Advice, "MinJobAge", format!("{MIN_JOB_AGE_S} or more, or 0"), why);
+        }
     }
 
     /// Whether a script can be read; says so if not.
