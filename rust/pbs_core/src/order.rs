@@ -219,6 +219,9 @@ impl<M: Memory> Node<M> {
             if !ended.has(edge.task) && self.is_elsewhere(edge.predecessor) {
                 ended = self.ask_elsewhere(edge.predecessor, edge.task, sink);
             }
+            if !ended.has(edge.task) {
+                self.lose_turn(p);
+            }
             let Some(rest) = budget.checked_sub(1) else {
                 // A later decision continues from here.
                 self.wait_at(p, &edge);
@@ -234,11 +237,9 @@ impl<M: Memory> Node<M> {
                 }
             } else if ended.is_last {
                 // The task stays held until another plan arrives, here or there.
-                self.lose_turn(p);
                 self.wait_lists.note_forlorn();
                 return self.report_wait_once(Wait::Gone, p, &edge, now_ns, sink);
             } else {
-                self.lose_turn(p);
                 return self.wait_at(p, &edge);
             }
         }
@@ -270,7 +271,7 @@ impl<M: Memory> Node<M> {
         let Some(run) = self.processes.get_mut(p).filter(|run| run.keeps_turn) else {
             return;
         };
-        run.keeps_turn = false;
+        (run.keeps_turn, run.round, run.ticket) = (false, 0, 0);
         if run.copied {
             self.processes.note_change(p);
         }
@@ -359,6 +360,7 @@ impl<M: Memory> Node<M> {
     /// `p` is gone.
     #[cold]
     pub(super) fn stop_waiting(&mut self, p: u32) {
+        self.lose_turn(p);
         let Some(run) = self.processes.get_mut(p) else {
             return;
         };

@@ -229,7 +229,8 @@ impl<M: Memory> Node<M> {
         let had_none = before.run.held || before.run.suspended || before.run.enters;
         run.enters = had_none && !before.has_turn && run.is_candidate(self.slot.number());
         let (round, ticket) = (before.run.round, before.run.ticket);
-        if before.has_turn && run.held {
+        let let_go = Run { held: false, ..run };
+        if before.has_turn && run.held && let_go.is_candidate(self.slot.number()) {
             (run.keeps_turn, run.round, run.ticket) = (true, round, ticket);
         }
         let entered = self.processes.get(index).is_some_and(|run| run.enters);

@@ -5,9 +5,9 @@
 use std::vec::Vec;
 
 use crate::wire::IDLE;
-use crate::{Config, EventKind, Grant, IdlePolicy, Presence};
+use crate::{Config, EventKind, Grant, IdlePolicy, Node, Presence};
 
-use super::scene::{Scene, CONFIG};
+use super::scene::{Scene, CONFIG, RATE};
 use super::text::{self, Cpu};
 
 /// Windows of a millisecond, a tenth of which may be taken out of turn.
@@ -247,6 +247,125 @@ fn who_waits_with_edges_that_are_passed_has_its_turn_at_each_takeover() {
         scene.node.charge(0, 100);
     }
     assert_eq!(granted, [2, 1, 2, 1, 2, 1, 2, 1]);
+}
+
+/// Processes of a plan with many are checked in more than one decision: the choice of the first one
+/// is not the last word.
+#[test]
+fn who_waits_has_its_turn_however_late_its_edges_are_checked() {
+    let config = Config {
+        idle_policy: IdlePolicy::Pieces as u64,
+        idle_piece_ns: 0,
+        ..WINDOWS
+    };
+    for before in [1, 63, 64, 200] {
+        let (other, awaited) = (before + 1, before + 2);
+        let plan = |slots: &[(u32, u64)]| {
+            text::plan_of(Cpu {
+                edges: [(other, 0, awaited, 0)].to_vec(),
+                ..Cpu::numbered(0, slots)
+            })
+        };
+        let first = [(awaited, 100), (1, 1000), (other, 1000), (awaited, 100)];
+        let mut scene = Scene::ready(config, plan(&first));
+        scene.finish(100);
+        scene.set(awaited, Presence::Blocked);
+        scene.run(1100);
+        scene.run(1100);
+        let mut next = [(awaited, 100), (IDLE, 1 << 40), (1, 1000), (other, 1000)].to_vec();
+        next.extend((2..=before).map(|id| (id, 10)));
+        next.push((awaited, 100));
+        let mut granted = Vec::new();
+        for _ in 0..8 {
+            scene.now_ns += 1000;
+            scene.swap_with(config, plan(&next), 0);
+            while scene.last.again {
+                scene.decide();
+            }
+            granted.push(scene.granted());
+            scene.node.charge(scene.last.grant.unwrap(), 100);
+        }
+        assert_eq!(granted, [other, 1].repeat(4), "{before}");
+    }
+}
+
+/// A candidate whose task must wait under the new plan has a new turn when it need not any more,
+/// even if the decision ended at its edge.
+#[test]
+fn who_must_wait_under_the_next_plan_loses_its_turn() {
+    let config = Config {
+        idle_policy: IdlePolicy::Pieces as u64,
+        idle_piece_ns: 100,
+        ..CONFIG
+    };
+    for first in [1, 60, 61, 62, 63, 100] {
+        let (other, held, awaited) = (first + 1, first + 2, first + 3);
+        let slots = [(first, 1000), (held, 1000), (other, 1000)];
+        let mut scene = Scene::ready(config, text::plan(&slots));
+        for _ in 0..3 {
+            scene.run(1100);
+        }
+        assert_eq!(scene.granted(), first);
+        let mut slots = [(IDLE, 1 << 40)].to_vec();
+        slots.extend((1..first).map(|id| (id, 10)));
+        slots.extend([(awaited, 100), (first, 1000), (other, 1000), (held, 1000)]);
+        let plan = text::plan_of(Cpu {
+            edges: [(held, 0, awaited, 0)].to_vec(),
+            ..Cpu::numbered(0, &slots)
+        });
+        scene.swap_with(config, plan, 0);
+        while scene.last.again {
+            scene.decide();
+        }
+        assert_eq!(scene.node.waits_for(scene.index(held)), Some((awaited, 0)));
+        assert_eq!(scene.granted(), other, "{first}");
+        for granted in [first, other] {
+            scene.run(100);
+            assert_eq!(scene.granted(), granted, "{first}");
+        }
+        let end = scene.index(awaited);
+        scene.node.end_task(end, scene.now_ns, &mut scene.log);
+        scene.decide();
+        for granted in [first, held, other] {
+            scene.run(100);
+            assert_eq!(scene.granted(), granted, "{first}");
+        }
+    }
+}
+
+/// A task that ends before its edges are checked leaves no turn behind.
+#[test]
+fn who_ends_before_its_edges_are_checked_has_no_turn_left() {
+    let config = Config {
+        idle_policy: IdlePolicy::Pieces as u64,
+        idle_piece_ns: 0,
+        ..WINDOWS
+    };
+    let plan = || {
+        text::plan_of(Cpu {
+            edges: [(1, 0, 3, 0), (2, 0, 3, 0)].to_vec(),
+            ..Cpu::numbered(0, &[(3, 100), (1, 1000), (2, 1000), (2, 1000), (3, 100)])
+        })
+    };
+    let ends: [fn(&mut Scene); 2] = [
+        |scene| {
+            let now_ns = scene.now_ns;
+            scene.node.end_task(0, now_ns, &mut scene.log);
+        },
+        |scene| scene.node.end_process(0, scene.now_ns, &mut scene.log),
+    ];
+    for end in ends {
+        let mut scene = Scene::ready(config, plan());
+        scene.finish(100);
+        scene.run(1100);
+        scene.run(1100);
+        let mut node = Node::new(plan(), config, RATE, 8, scene.now_ns).unwrap();
+        node.begin(Some(&scene.node), 0, scene.now_ns);
+        node.check_invariants();
+        scene.node = node;
+        end(&mut scene);
+        scene.node.check_invariants();
+    }
 }
 
 /// Process 3 was held back under the plan before and never waited for a gap: it comes after those
