@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The service of a node: jobs come over a socket while a plan runs.
 //!
-//! Two threads. One has the socket, and knows who asks; the other has the node, its jobs
+//! Three threads. One has the socket, and knows who asks; another has the node, its jobs
 //! and the history, and does one thing after the other. Between them go requests
-//! ([`pbsd::inbox`]) and notices.
+//! ([`pbsd::inbox`]) and notices. The third reads long requests (`pbs_socket`).
 
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
