@@ -8,6 +8,8 @@
 
 #[path = "common/slurm.rs"]
 mod lab;
+#[path = "common/slurmctld.rs"]
+mod slurmctld;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,7 +18,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use lab::*;
+use pbs_site::Site;
+use pbs_slurm::conf::site_of;
 use serde_json::Value;
+use slurmctld::{shown, Slurmctld, HERE, PARTITION};
 
 #[test]
 #[ignore = "needs a cluster"]
@@ -373,4 +378,112 @@ fn a_job_without_a_place_shows_no_start() {
     assert_eq!(state(&next), "PENDING");
     run("scontrol", &["update", "NodeName=n[01-16]", "State=RESUME"]);
     lab.ends_as(&next, "completed");
+}
+
+/// Nodes of many kinds, of which slurmctld says what jobs get.
+const NODES: &[&str] = &[
+    "CPUs=16 RealMemory=64000",
+    "CPUs=16 CpuSpecList=0,8 RealMemory=64000 MemSpecLimit=4000",
+    "CPUs=16 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CoreSpecCount=2",
+    "CPUs=16 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CpuSpecList=0,8",
+    "CPUs=32 Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CoreSpecCount=2",
+    "Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CpuSpecList=0,1,4",
+    "Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 CpuSpecList=0-3",
+    "Sockets=2 CoresPerSocket=8 ThreadsPerCore=4 CoreSpecCount=3",
+    "Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CpuSpecList=0,1,2 CoreSpecCount=3",
+    "Boards=2 SocketsPerBoard=2 CoresPerSocket=2 ThreadsPerCore=2",
+    "Boards=2 Sockets=4 CoresPerSocket=2",
+    "Boards=2 CPUs=8",
+    "CPUs=8 Sockets=2 SocketsPerBoard=4",
+    "CPUs=12 CoresPerSocket=3 ThreadsPerCore=2",
+    "CPUs=8 ThreadsPerCore=2",
+    "",
+    // Slurm corrects these.
+    "CPUs=0",
+    "CPUs=7 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2",
+    "CPUs=10 CoresPerSocket=3",
+    "CPUs=4 CoreSpecCount=4",
+    "CPUs=4 CoreSpecCount=9",
+    "CPUs=1 CoreSpecCount=1",
+    "CPUs=4 CpuSpecList=0-3",
+    "CPUs=8 CpuSpecList=3-1",
+    "CPUs=4 RealMemory=100 MemSpecLimit=100",
+    "CPUs=4 MemSpecLimit=2000 RealMemory=1000",
+    // It ignores a list with a CPU that the node does not have.
+    "CPUs=4 CpuSpecList=9",
+    "CPUs=4 CpuSpecList=0,9",
+    "CPUs=16 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CpuSpecList=16 CoreSpecCount=1",
+    "CPUs=8 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CpuSpecList=12 CoreSpecCount=1",
+    // Numbers as in C.
+    "CPUs=010 RealMemory=64K",
+    "Procs=8 RealMemory=0x100",
+];
+/// Values of nodes that do not declare them.
+const DEFAULT: &str = "NodeName=DEFAULT CoreSpecCount=1 RealMemory=500 MemSpecLimit=100";
+/// Nodes below that line.
+const NODES_BY_DEFAULT: &[&str] = &[
+    "CPUs=8",
+    "CPUs=8 CpuSpecList=0-2",
+    "CPUs=8 CoreSpecCount=0 MemSpecLimit=0",
+    "CPUs=16 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CpuSpecList=15",
+];
+
+#[test]
+#[ignore = "needs a cluster"]
+fn cpus_and_memory_of_nodes_are_those_of_slurmctld() {
+    let mut lines = String::new();
+    for (number, line) in NODES.iter().chain(NODES_BY_DEFAULT).enumerate() {
+        if number == NODES.len() {
+            lines += &format!("{DEFAULT}\n");
+        }
+        lines += &format!("NodeName=k{number} {HERE} {line}\n");
+    }
+    let all = NODES.len() + NODES_BY_DEFAULT.len();
+    for select in ["CR_Core_Memory", "CR_CPU_Memory"] {
+        let slurm = Slurmctld::new("kinds", select, &lines);
+        let nodes = slurm.conf().nodes(PARTITION);
+        let all_shown = slurm.ask("scontrol", &["show", "node", "-o"]);
+        let all_shown: Vec<&str> = all_shown.lines().collect();
+        assert_eq!((nodes.len(), all_shown.len()), (all, all));
+        let mut different = Vec::new();
+        for (node, line) in nodes.iter().zip(NODES.iter().chain(NODES_BY_DEFAULT)) {
+            let name = format!("NodeName={} ", node.name);
+            let text = all_shown.iter().find(|text| text.starts_with(&name)).unwrap();
+            let of = |key| shown(text, key);
+            let cores = of("Sockets") * of("CoresPerSocket");
+            let (cpus, of_core) = (of("CPUTot"), (of("CPUTot") / cores.max(1)).max(1));
+            let kept = of("CoreSpecCount") * of_core;
+            assert_eq!(cpus - kept, of("CPUEfctv"), "{line}: {text}");
+            let slurms = (of("CPUEfctv"), of_core, of("RealMemory") - of("MemSpecLimit"));
+            let ours = (node.cpus, node.cpus_per_core, node.memory_mib);
+            if ours != slurms {
+                different.push(format!("{line}: {ours:?} and not {slurms:?}"));
+            }
+        }
+        assert!(different.is_empty(), "{select}: {different:#?}");
+    }
+}
+
+#[test]
+#[ignore = "needs a cluster"]
+fn a_job_of_one_cpu_takes_as_many_as_slurm_allocates_together() {
+    let threads = "Sockets=1 CoresPerSocket=2 ThreadsPerCore=2";
+    for (select, node, cpus) in [
+        ("CR_Core", threads, 2),
+        ("CR_CPU", threads, 2),
+        ("CR_CPU", "CPUs=4", 1),
+        ("CR_Core", "CPUs=2 Sockets=1 CoresPerSocket=2 ThreadsPerCore=2", 1),
+    ] {
+        let node = format!("NodeName=smt {HERE} RealMemory=500 {node}");
+        let mut slurm = Slurmctld::new("smt", select, &node);
+        let site = Site::from_toml(&site_of(&slurm.conf(), PARTITION)).unwrap();
+        slurm.start_node("smt");
+        slurm.ask("sbatch", &["-n1", "-t1", "-o", "/dev/null", "-D", "/tmp", "--wrap", "sleep 9"]);
+        let mut allocated = 0;
+        until("the job runs", || {
+            allocated = shown(&slurm.ask("scontrol", &["show", "node", "-o", "smt"]), "CPUAlloc");
+            allocated > 0
+        });
+        assert_eq!((allocated, site.threads_per_core), (cpus, cpus), "{select}: {node}");
+    }
 }

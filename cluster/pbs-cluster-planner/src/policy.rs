@@ -46,6 +46,7 @@ impl Policy {
             mapping: site.mapping,
             min_dist_s: site.min_dist_s,
             horizon_s: site.planning_horizon_s,
+            threads: site.planning_threads,
             moves_up_by_start: site.optimise.is_some(),
             ..Self::default()
         }

@@ -8,7 +8,7 @@ use pbs_cluster_planner::{
     Impossible, Machine, NodeSpec, Planner, Policy, Refusal, Rules, SMALL_CHUNKS,
 };
 use pbs_gen::Random;
-use pbs_site::Mapping;
+use pbs_site::{Mapping, Site};
 
 /// Nodes at switches, cheap ones first where one is.
 fn with_policy(nodes: &[(u64, &str)], policy: Policy) -> Planner {
@@ -155,6 +155,15 @@ fn the_number_of_threads_changes_no_result() {
             assert_eq!(other, &planned[0], "{rset}");
         }
     }
+}
+
+#[test]
+fn the_site_chooses_the_number_of_threads() {
+    let of_site = |key: &str| {
+        let text = format!("{key}[[nodes]]\nname = 'n'\nhas = 'ncpus=4'\n");
+        Policy::of_site(&Site::from_toml(&text).unwrap()).threads
+    };
+    assert_eq!((of_site(""), of_site("planning_threads = 3\n")), (1, 3));
 }
 
 #[test]

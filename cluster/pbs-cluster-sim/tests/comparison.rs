@@ -58,6 +58,17 @@ fn json_has_what_was_measured() {
     assert_eq!(easy["jobs"], 10_000);
 }
 
+/// Milliseconds instead of seconds, or a wrong clock, make a trace of thousands of years.
+#[test]
+fn a_picture_of_thousands_of_years_is_no_larger() {
+    let bytes = |run_s: u64| {
+        let jobs = [TraceJob::new(0, run_s, run_s, 4), TraceJob::new(5, 50, 60, 4)];
+        compared(&jobs, 16).picture().len()
+    };
+    let hours = bytes(10_000);
+    assert!(bytes(100_000_000_000) <= 2 * hours, "{hours}");
+}
+
 #[test]
 fn pictures_are_xml() {
     let jobs = loaded();

@@ -181,6 +181,29 @@ fn a_file_that_fails_ends_there() {
 const JOB: &str = "1 0 -1 100 4 -1 -1 4 200 -1 1 1 1 -1 -1 -1 -1 -1";
 
 #[test]
+fn headers_are_read_as_archives_write_them() {
+    for (header, cores) in [
+        // Tabs and columns, values that begin with a number, and lines that go on.
+        (&b";\t  MaxNodes:\t100\n;\t  MaxProcs:\t100\n; Note:  one\n;        two\n"[..], 100),
+        (b";MaxProcs:338\n;\n;;; a line\n", 338),
+        (b"; MaxNodes: 128 + 8 login\n; MaxProcs: 1,152 (144 of 8)\n", 1152),
+        // Nodes are processors where only they are there.
+        (b"; MaxNodes: 430\n; Queues: 0: interactive; 1: batch\n", 430),
+        // Lines of other systems, letters of other encodings, and a mark before all.
+        (b"\xef\xbb\xbf; MaxProcs: 64\r\n; Computer: M\xfcnchen\r\n", 64),
+        // A header may continue among the jobs.
+        (b"; Version: 2.2\n1 0 5 9 2 -1 -1 2 9 -1 1 1 1 1 1 1 -1 -1\n; MaxProcs: 32\n", 32),
+    ] {
+        let shown = String::from_utf8_lossy(header).into_owned();
+        let trace = read(&[header, JOB.as_bytes(), b"\r\n"].concat()[..]).unwrap();
+        assert_eq!(trace.header.cores(), Some(cores), "{shown}");
+        assert_eq!(trace.notes.left_out(), 0, "{shown}");
+        let last = trace.jobs.iter().find(|job| job.run_s == 100).unwrap();
+        assert_eq!((last.cores, last.requested_s), (4, 200), "{shown}");
+    }
+}
+
+#[test]
 fn more_columns_and_titles_are_skipped_and_noted() {
     let text = format!("id\tsubmit\twait\n; MaxProcs: 16\n{JOB} gpu=1\n{JOB} 0 0 0\n{JOB}\n");
     let trace = read(text.as_bytes()).unwrap();

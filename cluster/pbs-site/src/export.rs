@@ -30,6 +30,9 @@ impl Site {
                 out.span(key, seconds);
             }
         }
+        if self.planning_threads > 1 {
+            out.raw("planning_threads", &self.planning_threads.to_string());
+        }
         out.span("keep_ended", self.keep_ended_s);
         out.raw("keep_ended_requests", &self.keep_ended_requests.to_string());
         if self.threads_per_core > 1 {

@@ -29,6 +29,9 @@ pub struct Site {
     /// Largest distance of a planned start from now. A request that would start later waits until
     /// the start is nearer. `None`: any distance (Keller, 8).
     pub planning_horizon_s: Option<u64>,
+    /// Number of threads that look for free nodes where many chunks are requested (Keller, 5.4). The
+    /// plan does not depend on it. At least 1.
+    pub planning_threads: usize,
     /// A node that was heard of and is not for so long has failed; `None`: nobody waits for
     /// it (the watchdog of Keller, 3).
     pub watchdog_s: Option<u64>,
@@ -107,6 +110,7 @@ impl Site {
             allocate_timeout_s: 60,
             release_timeout_s: 60,
             planning_horizon_s: None,
+            planning_threads: 1,
             watchdog_s: None,
             keep_ended_s: 365 * 86_400,
             keep_ended_requests: 100_000,

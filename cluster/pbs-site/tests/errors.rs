@@ -218,6 +218,7 @@ fn values_at_the_top_that_are_wrong() {
         ("max_extension='101%'", "1: max_extension is \"101%\"; write a percentage"),
         ("keep_ended='0s'", "1: keep_ended must be between 1s and"),
         ("keep_ended_requests=99", "1: keep_ended_requests is 99; write a number from 100 on"),
+        ("planning_threads=65", "1: planning_threads is 65; write a number from 1 to 64"),
         ("threads_per_core=0", "1: threads_per_core is 0; write a number from 1 to 64"),
         (
             "time_zone='UTC+1'",

@@ -367,17 +367,18 @@ fn unknown_and_excessive_values_are_refused() {
 
 #[test]
 fn sites_choose_policies() {
-    let text = "planning_horizon = '4w'\nwatchdog = '5m'\nmapping = 'switches'\n\
+    let text = "planning_horizon = '4w'\nplanning_threads = 3\n\
+                watchdog = '5m'\nmapping = 'switches'\n\
                 [[nodes]]\nname = 'n'\nhas = 'ncpus=4'\n\
                 [[limit]]\nfor = 'everyone'\nresource = 'ncpus'\nitems = 2\nsoft = '70%'\n";
     let site = read(text);
     assert_eq!(site.planning_horizon_s, Some(28 * 86_400));
-    assert_eq!(site.watchdog_s, Some(300));
+    assert_eq!((site.planning_threads, site.watchdog_s), (3, Some(300)));
     assert_eq!(site.mapping, Mapping::Switches);
     assert_eq!(site.limits[0].soft_permille, Some(700));
     let plain = read("[[nodes]]\nname = 'n'\nhas = 'ncpus=4'\n");
     assert_eq!((plain.planning_horizon_s, plain.watchdog_s), (None, None));
-    assert_eq!(plain.mapping, Mapping::Cheapest);
+    assert_eq!((plain.planning_threads, plain.mapping), (1, Mapping::Cheapest));
 }
 
 #[test]

@@ -14,6 +14,7 @@ time_zone = "CET-1CEST,M3.5.0,M10.5.0/3"
 min_dist = "1s"
 max_extension = "10%"
 planning_horizon = "4w"
+planning_threads = 2
 watchdog = "5m"
 mapping = "switches"
 defaults = { mem = "2g" }

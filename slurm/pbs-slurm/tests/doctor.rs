@@ -375,7 +375,7 @@ fn settings_of_a_partition_are_read_as_by_slurm() {
     let site = |etc: &Etc| Site::from_toml(&site_of(&etc.read(), "plan")).unwrap();
     assert_eq!(site(&etc).threads_per_core, 2);
     etc.change("slurm.conf", "CR_Core_Memory", "CR_CPU_Memory");
-    assert_eq!(site(&etc).threads_per_core, 1);
+    assert_eq!(site(&etc).threads_per_core, 2);
     etc.change("plan.conf", "State=UP", "State=UP SelectTypeParameters=CR_Core");
     assert_eq!(site(&etc).threads_per_core, 2);
     assert!(etc.found().iter().any(|of| of.key == "SelectTypeParameters"), "{:#?}", etc.found());
@@ -492,6 +492,9 @@ fn cpus_and_memory_are_those_of_slurm() {
         ("CPUs=10 CoresPerSocket=4", 4, 1),
         ("CPUs=8 CoresPerSocket=4 CoreSpecCount=9", 7, 1),
         ("CPUs=0x10 RealMemory=4K MemSpecLimit=010", 16, 4_088),
+        // Slurm ignores a list with a CPU that the node does not have.
+        ("CPUs=4 CpuSpecList=0,9", 4, 1),
+        ("CPUs=8 CoresPerSocket=4 ThreadsPerCore=2 CpuSpecList=8 CoreSpecCount=1", 6, 1),
     ] {
         etc.conf(&format!("NodeName=n1 {line}\nPartitionName=plan Nodes=n1\n"));
         let nodes = etc.read().nodes("plan");
@@ -574,11 +577,11 @@ fn cores_with_threads_are_booked_whole() {
     assert!(found[0].why.contains("a job of one CPU takes the 2 CPUs of a core"));
     let site = Site::from_toml(&site_of(&etc.read(), "plan")).unwrap();
     assert_eq!((site.threads_per_core, site.nodes[0].amount("ncpus")), (2, 32));
-    // Where CPUs are allocated one by one, all is as it looks.
+    // Slurm gives no core to two jobs, with CR_CPU neither.
     etc.change("slurm.conf", "CR_Core_Memory", "CR_CPU_Memory");
-    assert_eq!(etc.found(), []);
-    assert_eq!(Site::from_toml(&site_of(&etc.read(), "plan")).unwrap().threads_per_core, 1);
-    // So it is where jobs count cores.
+    assert_eq!(etc.found(), found);
+    assert_eq!(Site::from_toml(&site_of(&etc.read(), "plan")).unwrap().threads_per_core, 2);
+    // Where jobs count cores, or nodes have no threads, all is as it looks.
     etc.change("slurm.conf", "CR_CPU_Memory", "CR_Core_Memory");
     etc.change("slurm.conf", "Sockets=2 Cores", "CPUs=16 Sockets=2 Cores");
     assert_eq!(etc.found(), []);

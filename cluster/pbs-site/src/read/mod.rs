@@ -33,6 +33,7 @@ const TOP_KEYS: &[&str] = &[
     "allocate_timeout",
     "release_timeout",
     "planning_horizon",
+    "planning_threads",
     "watchdog",
     "keep_ended",
     "keep_ended_requests",
@@ -115,7 +116,10 @@ fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
     if let Some(requests) = keep_ended_requests(reader, &mut top) {
         site.keep_ended_requests = requests;
     }
-    site.threads_per_core = threads_per_core(reader, &mut top).unwrap_or(1);
+    if let Some(threads) = threads(reader, &mut top, "planning_threads") {
+        site.planning_threads = usize::try_from(threads).unwrap_or(1);
+    }
+    site.threads_per_core = threads(reader, &mut top, "threads_per_core").unwrap_or(1);
     site.mapping = mapping(reader, &mut top).unwrap_or_default();
     if let Some(permille) = values::permille(reader, &mut top, "max_extension") {
         site.max_extension_permille = permille;
@@ -158,12 +162,13 @@ fn keep_ended_requests(reader: &mut Reader, top: &mut Table<'_, '_>) -> Option<u
     Some(requests)
 }
 
-fn threads_per_core(reader: &mut Reader, top: &mut Table<'_, '_>) -> Option<u64> {
+/// Reads a number of threads: of a core, or of the planner.
+fn threads(reader: &mut Reader, top: &mut Table<'_, '_>, key: &str) -> Option<u64> {
     const MOST: u64 = 64;
-    let (line, value) = top.entries.remove("threads_per_core")?;
-    let threads = reader.number(line, "threads_per_core", value)?;
+    let (line, value) = top.entries.remove(key)?;
+    let threads = reader.number(line, key, value)?;
     if !(1..=MOST).contains(&threads) {
-        let message = format!("threads_per_core is {threads}; write a number from 1 to {MOST}");
+        let message = format!("{key} is {threads}; write a number from 1 to {MOST}");
         reader.problem(line, message);
         return None;
     }

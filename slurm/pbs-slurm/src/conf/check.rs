@@ -505,8 +505,7 @@ impl Checks<'_> {
         self.gres(&with(&|of| of.gres.is_some() && !of.is_future()));
         let threads = with(&|of| of.cpus_per_core > 1 && !of.is_future());
         let cpus = threads.first().map_or(1, |of| of.cpus_per_core);
-        let gives_cores = conf.allocates_cores(partition);
-        if gives_cores && conf.cpus_per_core(partition).is_some() {
+        if conf.cpus_per_core(partition).is_some() {
             let why = format!(
                 "a job of one CPU takes the {cpus} CPUs of a core: the planner books whole cores \
                  (threads_per_core in the site file)"
@@ -514,7 +513,7 @@ impl Checks<'_> {
             let should = "as it is, or CPUs= the number of cores to let jobs count cores";
             let is = cpus.to_string();
             self.of_nodes(Advice, &threads, ("ThreadsPerCore", Some(&is)), should, &why);
-        } else if gives_cores && !threads.is_empty() {
+        } else if !threads.is_empty() {
             let why = "a job of one CPU takes a whole core there and one CPU elsewhere, and one \
                        site can't plan both exactly";
             let should = "the same on all nodes of the partition";

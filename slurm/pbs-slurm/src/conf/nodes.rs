@@ -73,14 +73,18 @@ fn cpus(
     let is_right = |cpus: &u64| [sockets, cores, all_threads].contains(cpus);
     let all = declared.filter(is_right).unwrap_or(all_threads);
     let of_core = if cores >= all { 1 } else { threads };
-    let kept_cores = match spec_list.filter(|list| !list.is_empty()) {
-        Some(list) => {
-            let listed = numbers(list).ok_or_else(|| {
-                let message = format!("CpuSpecList={list} is not a list of CPUs such as 0,8-9");
-                Error::at(place, message)
-            })?;
+    let listed = match spec_list.filter(|list| !list.is_empty()) {
+        Some(list) => Some(numbers(list).ok_or_else(|| {
+            let message = format!("CpuSpecList={list} is not a list of CPUs such as 0,8-9");
+            Error::at(place, message)
+        })?),
+        None => None,
+    };
+    // Slurm ignores a list with a CPU that the node does not have.
+    let kept_cores = match listed.filter(|listed| listed.iter().all(|&cpu| cpu < all)) {
+        Some(listed) => {
             let kept: HashSet<u64> = listed.iter().map(|cpu| cpu / of_core).collect();
-            kept.iter().filter(|&&core| core < cores).count() as u64
+            kept.len() as u64
         }
         // Slurm keeps one core instead of all.
         None => number("CoreSpecCount")?.map_or(0, |kept| if kept < cores { kept } else { 1 }),

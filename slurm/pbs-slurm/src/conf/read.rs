@@ -94,21 +94,13 @@ impl Conf {
         of.to_ascii_lowercase()
     }
 
-    /// Whether Slurm allocates whole cores or sockets of a partition instead of single CPUs.
-    pub(crate) fn allocates_cores(&self, partition: &str) -> bool {
-        let all = self.select_parameters(partition);
-        let mut words = all.split(',').map(str::trim);
-        words.any(|word| {
-            ["cr_core", "cr_core_memory", "cr_socket", "cr_socket_memory"].contains(&word)
-        })
-    }
-
-    /// Number of CPUs of a core on all nodes of a partition, if jobs get whole cores of several.
+    /// Number of CPUs of a core on all nodes of a partition, if there are several. Slurm gives no
+    /// core to two jobs, with `CR_CPU` neither.
     pub(crate) fn cpus_per_core(&self, partition: &str) -> Option<u64> {
         let nodes = self.nodes(partition);
         let cpus = nodes.first().map(|of| of.cpus_per_core).filter(|&cpus| cpus > 1)?;
         let are_alike = nodes.iter().all(|of| of.cpus_per_core == cpus);
-        (self.allocates_cores(partition) && are_alike).then_some(cpus)
+        are_alike.then_some(cpus)
     }
 
     /// All nodes that a partition lists.

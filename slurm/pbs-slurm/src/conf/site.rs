@@ -46,7 +46,7 @@ pub fn site_of(conf: &Conf, partition: &str) -> String {
         text += "# The switches of topology.conf.\nmapping = \"switches\"\n";
     }
     if let Some(cpus) = conf.cpus_per_core(partition) {
-        text += "# CR_Core: jobs get whole cores of that many CPUs.\n";
+        text += "# Slurm gives jobs whole cores of that many CPUs.\n";
         append_line!(text, "threads_per_core = {cpus}");
     }
     for (name, count) in conf.value("Licenses").and_then(licenses_of).unwrap_or_default() {
