@@ -81,7 +81,6 @@ impl<M: Memory> Node<M> {
         self.standing.revoke();
         self.windows.advance(now_ns);
         let pending = self.wait_lists.is_pending();
-        let is_early = pending && self.wait_lists.has_unseen(self.processes.len());
         if pending {
             self.release(now_ns, sink);
         }
@@ -98,7 +97,7 @@ impl<M: Memory> Node<M> {
             budget = rest;
             self.pass_slot(sink);
         }
-        self.choose(is_early, now_ns, sink);
+        self.choose(now_ns, sink);
         let next_check = match (self.grant.process(), seen) {
             (Some(p), Some(seen)) if ran == Some(p) => seen,
             (Some(p), _) => self.check_lateness(p, now_ns, sink),
@@ -122,7 +121,7 @@ impl<M: Memory> Node<M> {
     /// can run have changed: the slot stays, and no threshold is reached.
     fn choose_anew(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let ran = self.grant.process();
-        self.choose(false, now_ns, sink);
+        self.choose(now_ns, sink);
         let granted = self.grant.process();
         if granted != ran {
             let next_check = match granted {
@@ -139,17 +138,16 @@ impl<M: Memory> Node<M> {
         self.stand(now_ns, clock);
     }
 
-    /// Chooses the process that may run in the present slot, or after the last.  `is_early`: the
-    /// last choice was made before all candidates of the plan before were known.
+    /// Chooses the process that may run in the present slot, or after the last.
     #[inline]
-    fn choose(&mut self, is_early: bool, now_ns: u64, sink: &mut impl Sink) {
+    fn choose(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let filler = if self.slot.has_begun() {
             self.choose_owner(now_ns, sink)
         } else {
             Some(Grant::AfterPlan)
         };
         if let Some(reason) = filler {
-            self.choose_filler(reason, is_early, now_ns);
+            self.choose_filler(reason, now_ns);
         }
         let granted = self.grant.process();
         if let Some(p) = granted {
@@ -196,25 +194,20 @@ impl<M: Memory> Node<M> {
 
     /// Grants the CPU to the most urgent candidate, or to the process that the slot is for, unless
     /// the process that already fills this slot may continue.
-    fn choose_filler(&mut self, reason: Grant, is_early: bool, now_ns: u64) {
+    fn choose_filler(&mut self, reason: Grant, now_ns: u64) {
         // A turn lasts to the end of the window.
         let turn = self.windows.number();
         if let Some(old) = self.grant.process() {
             let run = self.processes.get(old);
-            if let Some(run) = run.filter(|run| run.is_candidate(self.slot.number())) {
-                let (round, ticket) = (run.round, run.ticket);
+            if run.is_some_and(|run| run.is_candidate(self.slot.number())) {
                 let in_turn = self.grant.turn() == turn;
                 let plan_ns = || self.windows.plan_ns(now_ns);
                 let goes_on = self.slot.division().goes_on(in_turn, plan_ns);
-                if self.grant.reason() == reason && goes_on && self.may_fill(old) && !is_early {
+                if self.grant.reason() == reason && goes_on && self.may_fill(old) {
                     return;
                 }
                 // The process that had the CPU competes with the others.
                 self.enqueue(old);
-                if is_early {
-                    let runs = self.processes.runs_mut();
-                    self.queue.keep_turn(runs, old, round, ticket);
-                }
             }
         }
         let first = self.queue.first().filter(|&p| self.may_fill(p));

@@ -249,46 +249,6 @@ fn who_waits_with_edges_that_are_passed_has_its_turn_at_each_takeover() {
     assert_eq!(granted, [2, 1, 2, 1, 2, 1, 2, 1]);
 }
 
-/// Processes of a plan with many are checked in more than one decision: the choice of the first one
-/// is not the last word.
-#[test]
-fn who_waits_has_its_turn_however_late_its_edges_are_checked() {
-    let config = Config {
-        idle_policy: IdlePolicy::Pieces as u64,
-        idle_piece_ns: 0,
-        ..WINDOWS
-    };
-    for before in [1, 63, 64, 200] {
-        let (other, awaited) = (before + 1, before + 2);
-        let plan = |slots: &[(u32, u64)]| {
-            text::plan_of(Cpu {
-                edges: [(other, 0, awaited, 0)].to_vec(),
-                ..Cpu::numbered(0, slots)
-            })
-        };
-        let first = [(awaited, 100), (1, 1000), (other, 1000), (awaited, 100)];
-        let mut scene = Scene::ready(config, plan(&first));
-        scene.finish(100);
-        scene.set(awaited, Presence::Blocked);
-        scene.run(1100);
-        scene.run(1100);
-        let mut next = [(awaited, 100), (IDLE, 1 << 40), (1, 1000), (other, 1000)].to_vec();
-        next.extend((2..=before).map(|id| (id, 10)));
-        next.push((awaited, 100));
-        let mut granted = Vec::new();
-        for _ in 0..8 {
-            scene.now_ns += 1000;
-            scene.swap_with(config, plan(&next), 0);
-            while scene.last.again {
-                scene.decide();
-            }
-            granted.push(scene.granted());
-            scene.node.charge(scene.last.grant.unwrap(), 100);
-        }
-        assert_eq!(granted, [other, 1].repeat(4), "{before}");
-    }
-}
-
 /// A candidate whose task must wait under the new plan has a new turn when it need not any more,
 /// even if the decision ended at its edge.
 #[test]
