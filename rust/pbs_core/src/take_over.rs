@@ -177,9 +177,10 @@ impl<M: Memory> Node<M> {
 
     /// The process `from` as it is now.
     fn before(&self, from: u32) -> Option<Before> {
+        let run = *self.processes.get(from)?;
         Some(Before {
-            run: *self.processes.get(from)?,
-            has_turn: !self.floats() && self.processes.get(from)?.has_turn(),
+            run,
+            has_turn: !self.floats() && run.has_turn(),
             task: self.next_task(from),
             task_ahead: self.task_ahead(from),
             missed_message: self.missed_message_of(from),

@@ -5,7 +5,7 @@
 use std::vec::Vec;
 
 use crate::wire::IDLE;
-use crate::{Config, EventKind, Grant, IdlePolicy, Node, Presence};
+use crate::{Config, EventKind, Grant, IdlePolicy, Node, Plan, Presence, StdMemory};
 
 use super::scene::{Scene, CONFIG, RATE};
 use super::text::{self, Cpu};
@@ -17,6 +17,21 @@ const WINDOWS: Config = Config {
     kernel_budget_permille: 100,
     ..CONFIG
 };
+
+/// The same windows, where candidates fill gaps one after the other.
+const TURNS: Config = Config {
+    idle_policy: IdlePolicy::Pieces as u64,
+    idle_piece_ns: 0,
+    ..WINDOWS
+};
+
+/// A plan by which the first tasks of processes 1 and 2 wait for the first of process 3.
+fn both_after_3(slots: &[(u32, u64)]) -> Plan<StdMemory> {
+    text::plan_of(Cpu {
+        edges: [(1, 0, 3, 0), (2, 0, 3, 0)].to_vec(),
+        ..Cpu::numbered(0, slots)
+    })
+}
 
 /// Reports a thread that takes that time out of turn, as the kernel does.
 fn taken(scene: &mut Scene, ns: u64) {
@@ -218,31 +233,17 @@ fn who_has_the_cpu_goes_behind_those_that_wait_at_each_takeover() {
 /// checks their edges again, and leaves their turns.
 #[test]
 fn who_waits_with_edges_that_are_passed_has_its_turn_at_each_takeover() {
-    let config = Config {
-        idle_policy: IdlePolicy::Pieces as u64,
-        idle_piece_ns: 0,
-        ..WINDOWS
-    };
-    let plan = |slots| {
-        text::plan_of(Cpu {
-            edges: [(1, 0, 3, 0), (2, 0, 3, 0)].to_vec(),
-            ..Cpu::numbered(0, slots)
-        })
-    };
     let slots = [(3, 100), (1, 1000), (2, 1000), (3, 100)];
-    let mut scene = Scene::ready(config, plan(&slots));
+    let mut scene = Scene::ready(TURNS, both_after_3(&slots));
     scene.finish(100);
     scene.set(3, Presence::Blocked);
     scene.run(1100);
     scene.run(1100);
+    let slots = [(3, 100), (IDLE, 1 << 40), (1, 1000), (2, 1000), (3, 100)];
     let mut granted = Vec::new();
     for _ in 0..8 {
         scene.now_ns += 1000;
-        scene.swap_with(
-            config,
-            plan(&[(3, 100), (IDLE, 1 << 40), (1, 1000), (2, 1000), (3, 100)]),
-            0,
-        );
+        scene.swap_with(TURNS, both_after_3(&slots), 0);
         granted.push(scene.granted());
         scene.node.charge(0, 100);
     }
@@ -296,17 +297,7 @@ fn who_must_wait_under_the_next_plan_loses_its_turn() {
 /// A task that ends before its edges are checked leaves no turn behind.
 #[test]
 fn who_ends_before_its_edges_are_checked_has_no_turn_left() {
-    let config = Config {
-        idle_policy: IdlePolicy::Pieces as u64,
-        idle_piece_ns: 0,
-        ..WINDOWS
-    };
-    let plan = || {
-        text::plan_of(Cpu {
-            edges: [(1, 0, 3, 0), (2, 0, 3, 0)].to_vec(),
-            ..Cpu::numbered(0, &[(3, 100), (1, 1000), (2, 1000), (2, 1000), (3, 100)])
-        })
-    };
+    let plan = || both_after_3(&[(3, 100), (1, 1000), (2, 1000), (2, 1000), (3, 100)]);
     let ends: [fn(&mut Scene); 2] = [
         |scene| {
             let now_ns = scene.now_ns;
@@ -315,11 +306,11 @@ fn who_ends_before_its_edges_are_checked_has_no_turn_left() {
         |scene| scene.node.end_process(0, scene.now_ns, &mut scene.log),
     ];
     for end in ends {
-        let mut scene = Scene::ready(config, plan());
+        let mut scene = Scene::ready(TURNS, plan());
         scene.finish(100);
         scene.run(1100);
         scene.run(1100);
-        let mut node = Node::new(plan(), config, RATE, 8, scene.now_ns).unwrap();
+        let mut node = Node::new(plan(), TURNS, RATE, 8, scene.now_ns).unwrap();
         node.begin(Some(&scene.node), 0, scene.now_ns);
         node.check_invariants();
         scene.node = node;
