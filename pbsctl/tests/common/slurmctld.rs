@@ -44,7 +44,8 @@ impl Slurmctld {
              SlurmdPidFile={directory_text}/slurmd.pid\nSlurmdLogFile={directory_text}/slurmd.log\n\
              SlurmdSpoolDir={directory_text}/spool\nSlurmdParameters=config_overrides\n\
              ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nMpiDefault=none\n\
-             MailProg=/bin/true\nSchedulerParameters=batch_sched_delay=0\nSelectType=select/cons_tres\nSelectTypeParameters={select}\n\
+             MailProg=/bin/true\nSchedulerParameters=batch_sched_delay=0\n\
+             SelectType=select/cons_tres\nSelectTypeParameters={select}\n\
              {}\nPartitionName={PARTITION} Nodes=ALL Default=YES\n",
             of("AuthInfo"),
             nodes.replace(HERE, &here),
