@@ -18,7 +18,7 @@ const WINDOWS: Config = Config {
     ..CONFIG
 };
 
-/// The same windows, where candidates fill gaps one after the other.
+/// Windows of a millisecond, in which candidates fill gaps one after the other.
 const TURNS: Config = Config {
     idle_policy: IdlePolicy::Pieces as u64,
     idle_piece_ns: 0,
