@@ -427,8 +427,8 @@ impl Jobs {
         true
     }
 
-    /// The programs of a run were not ready in time, or its start was not recorded: it waits again, if it was ordered and another
-    /// attempt follows. Whether it does.
+    /// A run whose programs were not ready in time, or whose start was not recorded, waits again,
+    /// if it was ordered and another attempt follows. Whether it does.
     pub(crate) fn retry(&mut self, run: pbs_planner::RunId, why: &Error) -> bool {
         let ordered = self.active(run).filter(|active| active.terms.is_some());
         let Some(id) = ordered.and_then(|active| active.id) else {
