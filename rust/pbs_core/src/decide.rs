@@ -81,9 +81,7 @@ impl<M: Memory> Node<M> {
         self.standing.revoke();
         self.windows.advance(now_ns);
         let pending = self.wait_lists.is_pending();
-        if pending {
-            self.release(now_ns, sink);
-        }
+        let all_known = pending && self.release(now_ns, sink);
         let plan_ns = self.windows.plan_ns(now_ns);
         self.processes.count_idle(plan_ns, self.rates.cpu());
         // The instructions of the granted process count, whether or not it may continue.
@@ -97,7 +95,7 @@ impl<M: Memory> Node<M> {
             budget = rest;
             self.pass_slot(sink);
         }
-        self.choose(now_ns, sink);
+        self.choose(all_known, now_ns, sink);
         let next_check = match (self.grant.process(), seen) {
             (Some(p), Some(seen)) if ran == Some(p) => seen,
             (Some(p), _) => self.check_lateness(p, now_ns, sink),
@@ -121,7 +119,7 @@ impl<M: Memory> Node<M> {
     /// can run have changed: the slot stays, and no threshold is reached.
     fn choose_anew(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let ran = self.grant.process();
-        self.choose(now_ns, sink);
+        self.choose(false, now_ns, sink);
         let granted = self.grant.process();
         if granted != ran {
             let next_check = match granted {
@@ -139,15 +137,17 @@ impl<M: Memory> Node<M> {
     }
 
     /// Chooses the process that may run in the present slot, or after the last.
+    ///
+    /// `all_known`: the last processes of a new plan were checked just now.
     #[inline]
-    fn choose(&mut self, now_ns: u64, sink: &mut impl Sink) {
+    fn choose(&mut self, all_known: bool, now_ns: u64, sink: &mut impl Sink) {
         let filler = if self.slot.has_begun() {
             self.choose_owner(now_ns, sink)
         } else {
             Some(Grant::AfterPlan)
         };
         if let Some(reason) = filler {
-            self.choose_filler(reason, now_ns);
+            self.choose_filler(reason, all_known, now_ns);
         }
         let granted = self.grant.process();
         if let Some(p) = granted {
@@ -194,7 +194,10 @@ impl<M: Memory> Node<M> {
 
     /// Grants the CPU to the most urgent candidate, or to the process that the slot is for, unless
     /// the process that already fills this slot may continue.
-    fn choose_filler(&mut self, reason: Grant, now_ns: u64) {
+    ///
+    /// In a new plan, the first decisions know some of the candidates only.  When all are known,
+    /// the process that fills the slot competes once with the others, by the turn that it has.
+    fn choose_filler(&mut self, reason: Grant, all_known: bool, now_ns: u64) {
         // A turn lasts to the end of the window.
         let turn = self.windows.number();
         if let Some(old) = self.grant.process() {
@@ -204,10 +207,14 @@ impl<M: Memory> Node<M> {
                 let plan_ns = || self.windows.plan_ns(now_ns);
                 let goes_on = self.slot.division().goes_on(in_turn, plan_ns);
                 if self.grant.reason() == reason && goes_on && self.may_fill(old) {
-                    return;
+                    if !all_known || !self.is_preceded(old) {
+                        return;
+                    }
+                    self.enqueue_again(old);
+                } else {
+                    // The process that had the CPU competes with the others.
+                    self.enqueue(old);
                 }
-                // The process that had the CPU competes with the others.
-                self.enqueue(old);
             }
         }
         let first = self.queue.first().filter(|&p| self.may_fill(p));
@@ -222,6 +229,13 @@ impl<M: Memory> Node<M> {
         if filler.is_some() && *self.slot.division() != Division::Turns {
             self.begin_piece(now_ns);
         }
+    }
+
+    /// Whether another candidate would fill the present slot, if `p` were in the queue.
+    fn is_preceded(&self, p: u32) -> bool {
+        let first = self.queue.first().filter(|&first| self.may_fill(first));
+        let precedes = |first| self.queue.before(self.processes.runs(), first, p);
+        !matches!(self.slot.division(), Division::Whole(_)) && first.is_some_and(precedes)
     }
 
     /// Whether a candidate may fill the present slot.

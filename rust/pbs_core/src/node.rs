@@ -181,6 +181,18 @@ impl<M: Memory> Node<M> {
         }
     }
 
+    /// Puts `p`, which has the CPU and is a candidate, into the queue with the turn that it had
+    /// there.
+    pub(super) fn enqueue_again(&mut self, p: u32) {
+        let Some(run) = self.processes.get(p) else {
+            return;
+        };
+        let (round, ticket) = (run.round, run.ticket);
+        self.enqueue(p);
+        let runs = self.processes.runs_mut();
+        self.queue.keep_turn(runs, p, round, ticket);
+    }
+
     /// Makes `p` a candidate, if it is one of those that the plan before held back or suspended.
     pub(super) fn enter(&mut self, p: u32) {
         let Some(run) = self.processes.get_mut(p).filter(|run| run.enters) else {

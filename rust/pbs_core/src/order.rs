@@ -171,13 +171,14 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Checks some of the processes that may continue.
+    /// Checks some of the processes that may continue.  Returns whether all have been checked now
+    /// for the first time since the plan came into force.
     #[inline(never)]
-    pub(super) fn release(&mut self, now_ns: u64, sink: &mut impl Sink) {
+    pub(super) fn release(&mut self, now_ns: u64, sink: &mut impl Sink) -> bool {
         let mut budget = LOOKS_A_DECISION;
         while self.wait_lists.has_unseen(self.processes.len()) {
             let Some(rest) = budget.checked_sub(1) else {
-                return;
+                return false;
             };
             budget = rest;
             let p = self.wait_lists.take_unseen();
@@ -189,7 +190,7 @@ impl<M: Memory> Node<M> {
         }
         while let Some(predecessor) = self.wait_lists.due() {
             let Some(rest) = budget.checked_sub(1) else {
-                return;
+                return false;
             };
             budget = rest;
             match self.take_first_waiting(predecessor, now_ns, sink) {
@@ -197,7 +198,7 @@ impl<M: Memory> Node<M> {
                 None => self.wait_lists.drop_due(),
             }
         }
-        self.wait_lists.finish();
+        self.wait_lists.finish()
     }
 
     /// The current task of `p` is held: goes along its edges, as far as `budget`

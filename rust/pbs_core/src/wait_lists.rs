@@ -40,6 +40,10 @@ pub(super) struct WaitLists<M: Memory> {
     unseen: u32,
     /// Whether a check is pending.
     pending: bool,
+    /// Whether the processes are checked for the first time since the plan came into force.
+    first_check: bool,
+    /// Whether all processes must be checked once more, after this check.
+    once_more: bool,
     /// Number of processes that become candidates when they are checked, until the plan comes into
     /// force.
     entering: u32,
@@ -64,6 +68,8 @@ impl<M: Memory> WaitLists<M> {
             elsewhere: NOBODY,
             unseen: 0,
             pending: false,
+            first_check: false,
+            once_more: false,
             entering: 0,
             forlorn: false,
         };
@@ -75,6 +81,7 @@ impl<M: Memory> WaitLists<M> {
     pub(super) fn begin(&mut self) {
         self.unseen = 0;
         self.pending = !self.awaited.is_empty() || self.entering != 0;
+        self.first_check = self.pending;
     }
 
     /// Counts a process that becomes a candidate when it is checked, in place of what was counted
@@ -89,9 +96,15 @@ impl<M: Memory> WaitLists<M> {
         self.pending
     }
 
-    /// Notes that no check is pending.
-    pub(super) fn finish(&mut self) {
-        self.pending = false;
+    /// Notes that all processes were checked.  Returns whether they were for the first time since
+    /// the plan came into force.
+    pub(super) fn finish(&mut self) -> bool {
+        if core::mem::take(&mut self.once_more) {
+            self.unseen = 0;
+        } else {
+            self.pending = false;
+        }
+        core::mem::take(&mut self.first_check)
     }
 
     /// Notes that a process waits for a predecessor that is gone.
@@ -101,10 +114,13 @@ impl<M: Memory> WaitLists<M> {
 
     /// Requires a check of all processes, if one waits for a predecessor that is gone.  Returns
     /// whether one does.
+    ///
+    /// A check that is not over continues first: where these calls follow each other quickly, the
+    /// last processes would never be checked otherwise.
     pub(super) fn revive_forlorn(&mut self) -> bool {
         if self.forlorn {
             self.forlorn = false;
-            self.unseen = 0;
+            self.once_more = true;
             self.pending = true;
             return true;
         }
@@ -209,6 +225,8 @@ impl<M: Memory> WaitLists<M> {
         self.elsewhere.save(to);
         self.unseen.save(to);
         self.pending.save(to);
+        self.first_check.save(to);
+        self.once_more.save(to);
         self.forlorn.save(to);
     }
 
@@ -225,6 +243,8 @@ impl<M: Memory> WaitLists<M> {
         self.elsewhere = Restored::load(from)?;
         self.unseen = Restored::load(from)?;
         self.pending = Restored::load(from)?;
+        self.first_check = Restored::load(from)?;
+        self.once_more = Restored::load(from)?;
         self.forlorn = Restored::load(from)?;
         Ok(())
     }
@@ -269,6 +289,6 @@ impl<M: Memory> WaitLists<M> {
 
     /// Whether a check of `p` is still to come.
     pub(super) fn is_unseen(&self, p: u32) -> bool {
-        self.pending && self.unseen <= p
+        self.pending && (self.once_more || self.unseen <= p)
     }
 }

@@ -250,6 +250,71 @@ fn who_waits_with_edges_that_are_passed_has_its_turn_at_each_takeover() {
     assert_eq!(granted, [2, 1, 2, 1, 2, 1, 2, 1]);
 }
 
+/// A decision checks 64 processes of a new plan.  A candidate that comes later than those has its
+/// turn as well, when it is known.
+#[test]
+fn the_last_processes_of_a_large_plan_have_their_turns() {
+    for last in [63, 64, 65, 66, 127, 128, 129, 1000] {
+        let plan = |slots: &[(u32, u64)]| {
+            let edges = [(last, 0, 1, 0)].to_vec();
+            text::plan_of(Cpu {
+                edges,
+                ..Cpu::numbered(0, slots)
+            })
+        };
+        let slots = [(1, 100), (2, 1000), (3, 1000), (last, 1000), (1, 100)];
+        let mut scene = Scene::ready(TURNS, plan(&slots));
+        scene.finish(100);
+        scene.set(1, Presence::Blocked);
+        for _ in 0..3 {
+            scene.run(1100);
+        }
+        let mut slots = slots.to_vec();
+        slots.insert(1, (IDLE, 1 << 40));
+        slots.extend((4..last).map(|id| (id, 10)));
+        let mut granted = Vec::new();
+        for _ in 0..9 {
+            scene.now_ns += 1000;
+            scene.swap_with(TURNS, plan(&slots), 0);
+            while scene.last.again {
+                scene.decide();
+            }
+            granted.push(scene.granted());
+            scene.node.charge(scene.last.grant.unwrap(), 100);
+        }
+        let mut had = granted[..3].to_vec();
+        had.sort_unstable();
+        assert_eq!(had, [2, 3, last], "{granted:?}");
+        assert_eq!(granted[..6], granted[3..]);
+    }
+}
+
+/// A task waits for a process that is gone.  However often other CPUs have news, all processes of a
+/// large plan are checked.
+#[test]
+fn news_of_other_cpus_keep_no_process_from_its_check() {
+    let last = 1000;
+    let mut slots = [(1, 100), (2, 100)].to_vec();
+    slots.extend((3..=last).map(|id| (id, 10)));
+    let plan = text::plan_of(Cpu {
+        edges: [(1, 0, 2, 0), (last, 0, 3, 0)].to_vec(),
+        ..Cpu::numbered(0, &slots)
+    });
+    let mut scene = Scene::ready(TURNS, plan);
+    scene.exit(2);
+    while scene.last.again {
+        scene.decide();
+    }
+    let awaited = scene.index(3);
+    scene.node.end_task(awaited, scene.now_ns, &mut scene.log);
+    for _ in 0..100 {
+        scene.node.look_elsewhere(&mut scene.log);
+        scene.decide();
+    }
+    assert_eq!(scene.node.waits_for(scene.index(last)), None);
+    assert_eq!(scene.node.waits_for(scene.index(1)), Some((2, 0)));
+}
+
 /// A candidate whose task must wait under the new plan has a new turn when it need not any more,
 /// even if the decision ended at its edge.
 #[test]
