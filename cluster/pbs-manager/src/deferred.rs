@@ -31,6 +31,17 @@ impl<E: Engine> Manager<E> {
         Ok(events)
     }
 
+    /// Writes the changes, and lets other processes write that wait for that. Returns whether none
+    /// has: otherwise, the plan that is known here is old, and the ledger must be opened again.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the ledger, which can't be written any more then.
+    pub fn let_others_write(&mut self) -> Result<bool, Error> {
+        self.write()?;
+        self.journal.let_others_write()
+    }
+
     /// Whether requests wait for their turn to look for a better place, or a better plan is sought.
     pub fn is_settling(&self) -> bool {
         self.is_moving_up()

@@ -26,6 +26,11 @@ impl Journal {
         &self.ledger
     }
 
+    /// Lets other processes write ([`Ledger::let_others_write`]).
+    pub(crate) fn let_others_write(&mut self) -> Result<bool, Error> {
+        Ok(self.ledger.let_others_write()?)
+    }
+
     /// Returns a request as it is noted or written.
     pub(crate) fn row(&self, id: RequestId) -> Result<Option<Row>, Error> {
         let noted = self.changes.rows.iter().rev().find(|row| row.id == id);

@@ -3,10 +3,13 @@
 
 mod common;
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use common::*;
 use pbs_cluster_planner::When;
 use pbs_manager::ledger::{Access, After, Ledger, Outcome, Page};
-use pbs_manager::{only_mine, Change, Error, Held, Manager, Wish};
+use pbs_manager::{only_mine, Change, Error, Held, Manager, Simulated, Wish};
 
 /// The requests that a reader of the file sees.
 fn stored(cluster: &Cluster) -> usize {
@@ -251,4 +254,31 @@ fn a_ledger_is_carried_out_in_real_time() {
     };
     assert_eq!(mode(0o644), Ok(()));
     assert!(matches!(mode(0o664), Err(Error::Wrong(_))));
+}
+
+/// A planner that moves many requests up lets other processes write meanwhile, and knows when the
+/// plan that it has is old.
+#[test]
+fn others_write_in_between() {
+    let mut cluster = small("deferred-others");
+    cluster.manager.defer();
+    cluster.submit(&wish("ncpus=1", 60));
+    // Nobody else writes: it goes on.
+    assert_eq!(cluster.manager.let_others_write(), Ok(true));
+    assert_eq!(stored(&cluster), 1);
+    cluster.submit(&wish("ncpus=1", 60));
+    let path = cluster.path.clone();
+    let other = thread::spawn(move || {
+        // It waits for its turn.
+        let opened = Manager::open(&path, Access::Write, Simulated::default());
+        opened.unwrap().0.submit(&user("u"), &wish("ncpus=1", 60)).unwrap()
+    });
+    let begun = Instant::now();
+    while cluster.manager.let_others_write().unwrap() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the other one never writes");
+    }
+    assert_eq!(other.join().unwrap(), [3]);
+    assert_eq!(cluster.rows().len(), 2, "what it knows is old");
+    cluster.reopen_with(SITE);
+    assert_eq!(cluster.rows().len(), 3);
 }

@@ -140,32 +140,37 @@ pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Fai
         cluster.note_doubtful(rset);
     }
     let requests = cluster.alter(options.id, &change)?;
-    print(out, &cluster, requests)
+    answer(out, cluster, requests)
 }
 
 pub(super) fn resize(out: Output, options: &ResizeOptions) -> Result<(), Failure> {
     let mut cluster = options.reach.reach(Access::Write)?;
     cluster.note_doubtful(&options.res);
     let requests = cluster.resize(options.id, &options.res)?;
-    print(out, &cluster, requests).map(drop)
+    answer(out, cluster, requests).map(drop)
 }
 
 pub(super) fn extend(out: Output, options: &ExtendOptions) -> Result<(), Failure> {
     let mut cluster = options.reach.reach(Access::Write)?;
     let requests = cluster.extend(options.id, options.by_s)?;
-    print(out, &cluster, requests).map(drop)
+    answer(out, cluster, requests).map(drop)
 }
 
 pub(super) fn confirm(out: Output, options: &IdsOptions) -> Result<(), Failure> {
     let mut cluster = options.reach.reach(Access::Write)?;
     let requests = cluster.confirm(&options.ids)?;
-    print(out, &cluster, requests).map(drop)
+    answer(out, cluster, requests).map(drop)
 }
 
 pub(super) fn kill(out: Output, options: &IdsOptions) -> Result<(), Failure> {
     let mut cluster = options.reach.reach(Access::Write)?;
     let requests = cluster.kill(&options.ids)?;
-    let printed = print(out, &cluster, requests).map(drop);
+    answer(out, cluster, requests).map(drop)
+}
+
+/// Prints requests that were changed, before others move up.
+fn answer(out: Output, cluster: Reached<'_>, requests: Vec<Row>) -> Result<ExitCode, Failure> {
+    let printed = print(out, &cluster, requests);
     // Others move up, whether somebody reads the answer or not.
     cluster.settle()?;
     printed

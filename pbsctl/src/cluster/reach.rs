@@ -2,14 +2,15 @@
 //! Ways to a cluster: its service, or the file of its ledger.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use jiff::tz::TimeZone;
 use pbs_cluster_api::{
     Alteration, Cause, Client, Filter, NodesChanged, Refusal, Status, Submission, SOCKET,
 };
-use pbs_manager::ledger::{Access, ClosedRow, DefectRow, Event, NodeRow, NodeState, Row};
-use pbs_manager::{Caller, Change, Error, Replanned, Wish, MOST_BACKFILLS};
+use pbs_manager::ledger::{self, Access, ClosedRow, DefectRow, Event, NodeRow, NodeState, Row};
+use pbs_manager::{Caller, Change, Error, Replanned, Wish};
 use pbs_resources::{Rset, Value};
 use pbs_site::{parse_zone, Privilege, User};
 use serde::Serialize;
@@ -21,6 +22,16 @@ use crate::output::report;
 
 /// Numbers of requests that one call of the service ends.
 const CALL_REQUESTS: usize = 1000;
+
+/// Time for which requests move up before other processes may write.
+const PIECE: Duration = Duration::from_millis(500);
+
+/// Requests that have their turn to move up before the time is looked at.
+const PIECE_REQUESTS: usize = 16;
+
+/// Number of times that others may write while requests move up, after which these keep their
+/// places: each time, all have their turn again.
+const MOST_INTERRUPTIONS: usize = 10;
 
 /// Resources that are counted in bytes on any site.
 const MEMORY: [&str; 2] = ["mem", "vmem"];
@@ -90,8 +101,12 @@ impl ReachOptions {
         if let Some(socket) = socket {
             return Ok(Reached::Service(Box::new(Called::new(socket)?), self));
         }
-        let ledger = self.ledger.as_deref().unwrap_or(Path::new(FILE));
-        Ok(Reached::File(Box::new(open(ledger, access)?), self))
+        Ok(Reached::File(Box::new(open(self.ledger(), access)?), self))
+    }
+
+    /// Ledger of a command that calls no service.
+    fn ledger(&self) -> &Path {
+        self.ledger.as_deref().unwrap_or(Path::new(FILE))
     }
 
     /// Caller of an operation on the file. Write access makes an operator.
@@ -279,8 +294,7 @@ impl Reached<'_> {
         )
     }
 
-    /// Ends requests. Others move up after the answer: see [`Self::settle`].
-    /// If one of them can't be ended, none is, where one call ends all.
+    /// Ends requests. If one of them can't be ended, none is, where one call ends all.
     pub(super) fn kill(&mut self, ids: &[u64]) -> Result<Vec<Row>, Failure> {
         let mut ids = ids.to_vec();
         ids.sort_unstable();
@@ -290,9 +304,8 @@ impl Reached<'_> {
             let caller = options.caller(cluster, "")?;
             let allowed = ids.iter().try_for_each(|&id| cluster.check_kill(&caller, id));
             allowed.map_err(|error| declined(error, cluster))?;
-            cluster.defer();
         }
-        let killed = self.change(
+        self.change(
             ids,
             // Requests that follow one, or are inside it, may have ended with it.
             |cluster, caller, id| match cluster.kill(caller, id) {
@@ -303,25 +316,47 @@ impl Reached<'_> {
                 let killed = ids.chunks(CALL_REQUESTS).map(|part| client.kill(part));
                 Ok(killed.collect::<Result<Vec<_>, _>>()?.concat())
             },
-        );
-        if let Self::File(cluster, _) = self {
-            cluster.write().map_err(failure)?;
-        }
-        killed
+        )
     }
 
-    /// Moves requests of a ledger file up where they can start earlier. A service does this itself.
+    /// Moves requests of a ledger file up where they can start earlier, in pieces: between them,
+    /// other processes write. A service does this itself.
     pub(super) fn settle(self) -> Result<(), Failure> {
-        if let Self::File(mut cluster, _) = self {
-            while cluster.is_settling() {
-                cluster.settle_some(MOST_BACKFILLS);
+        let Self::File(mut cluster, options) = self else {
+            return Ok(());
+        };
+        let mut interruptions = 0;
+        while cluster.is_settling() {
+            let begun = Instant::now();
+            while cluster.is_settling() && begun.elapsed() < PIECE {
+                cluster.settle_some(PIECE_REQUESTS);
             }
-            cluster.write().map_err(failure)?;
+            match cluster.let_others_write() {
+                Ok(true) => {}
+                Ok(false) if interruptions < MOST_INTERRUPTIONS => {
+                    interruptions += 1;
+                    // Its claim ends before the next one.
+                    drop(cluster);
+                    cluster = Box::new(open(options.ledger(), Access::Write)?);
+                    cluster.defer();
+                    cluster.look_again();
+                }
+                Ok(false) | Err(Error::Ledger(ledger::Error::Busy(_))) => {
+                    report(&format!(
+                        "pbsctl: {}: others write to it again and again; some requests that could \
+                         start earlier now keep their planned starts",
+                        options.ledger().display()
+                    ));
+                    return Ok(());
+                }
+                Err(error) => return Err(failure(error)),
+            }
         }
-        Ok(())
+        cluster.write().map(drop).map_err(failure)
     }
 
-    /// Changes requests: one after the other in the file, or by one call.
+    /// Changes requests: one after the other in the file, or by one call. Others move up after the
+    /// answer: see [`Self::settle`].
     fn change(
         &mut self,
         ids: &[u64],
@@ -331,9 +366,11 @@ impl Reached<'_> {
         match self {
             Self::File(cluster, options) => {
                 let caller = options.caller(cluster, "")?;
-                for &id in ids {
-                    in_file(cluster, &caller, id).map_err(|error| declined(error, cluster))?;
-                }
+                cluster.defer();
+                let done = ids.iter().try_for_each(|&id| in_file(cluster, &caller, id));
+                // Of several requests, the first ones may have been changed.
+                cluster.write().map_err(failure)?;
+                done.map_err(|error| declined(error, cluster))?;
                 rows(cluster, ids)
             }
             Self::Service(called, options) => {
@@ -445,7 +482,8 @@ impl Reached<'_> {
         )
     }
 
-    /// Changes nodes, in the file or by one call.
+    /// Changes nodes, in the file or by one call. Others move up after the answer: see
+    /// [`Self::settle`].
     fn change_nodes(
         &mut self,
         names: &[String],
@@ -456,7 +494,10 @@ impl Reached<'_> {
         match self {
             Self::File(cluster, options) => {
                 let caller = options.caller(cluster, "")?;
-                let replanned = in_file(cluster, &caller, &names).map_err(failure)?;
+                cluster.defer();
+                let replanned = in_file(cluster, &caller, &names);
+                cluster.write().map_err(failure)?;
+                let replanned = replanned.map_err(failure)?;
                 let Replanned { moved, aborted, waiting, .. } = replanned;
                 Ok(NodesNow { moved, aborted, waiting, ..self.nodes() })
             }

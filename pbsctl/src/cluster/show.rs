@@ -395,7 +395,7 @@ pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
             return Err(Failure::Usage(what.into()));
         }
     };
-    out.named("cluster-nodes").print(&nodes, || {
+    let printed = out.named("cluster-nodes").print(&nodes, || {
         let all = counted(nodes.total as u64, "node", "nodes");
         let mut text = format!("{all}, {} out of use\n", nodes.out.len());
         text += &nodes_out(cluster.zone(), &nodes.out);
@@ -419,7 +419,12 @@ pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
             text += &format!("{what}: {}{more}\n", some.join(", "));
         }
         text
-    })
+    });
+    if access == Access::Write {
+        // Others move up, whether somebody reads the answer or not.
+        cluster.settle()?;
+    }
+    printed
 }
 
 pub(super) fn limits(out: Output, options: &LimitsOptions) -> Result<(), Failure> {

@@ -268,17 +268,7 @@ impl Ledger {
             return Ok(());
         }
         let file = open_lock(&self.path).map_err(|error| Error::io(&self.path, &error))?;
-        let begun = Instant::now();
-        // SQLite's own locks are of another kind: who reads goes on reading.
-        while let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            if error != Errno::WOULDBLOCK && error != Errno::INTR {
-                return Err(self.failed(&error.into()));
-            }
-            if begun.elapsed() >= WAIT {
-                return Err(Error::Busy(self.path.clone()));
-            }
-            sleep(POLL);
-        }
+        self.lock(&file)?;
         self.claim = Some(file);
         let all = &self.connection;
         let mode =
@@ -291,6 +281,48 @@ impl Ledger {
             text if text == "ok" => Ok(()),
             text => Err(Error::Damaged(self.path.clone(), text)),
         }
+    }
+
+    /// Waits until no other process writes, and keeps others away from then on.
+    fn lock(&self, file: &File) -> Result<(), Error> {
+        let begun = Instant::now();
+        // SQLite's own locks are of another kind: who reads goes on reading.
+        while let Err(error) = flock(file, FlockOperation::NonBlockingLockExclusive) {
+            if error != Errno::WOULDBLOCK && error != Errno::INTR {
+                return Err(self.failed(&error.into()));
+            }
+            if begun.elapsed() >= WAIT {
+                return Err(Error::Busy(self.path.clone()));
+            }
+            sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// Lets another process write that waits for that, and waits until it has done so. Returns
+    /// whether none has written: otherwise, what the caller knows of the ledger is old, and it must
+    /// be opened again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`] if others still write after ten seconds, and errors of the disk. After an
+    /// error, the ledger can't be written any more.
+    pub(crate) fn let_others_write(&mut self) -> Result<bool, Error> {
+        let Some(file) = self.claim.take() else {
+            return Ok(true);
+        };
+        let before = self.data_version()?;
+        flock(&file, FlockOperation::Unlock).map_err(|error| self.failed(&error.into()))?;
+        // One that waits looks at intervals of POLL.
+        sleep(2 * POLL);
+        self.lock(&file)?;
+        self.claim = Some(file);
+        Ok(self.data_version()? == before)
+    }
+
+    /// A number that another process changes by writing.
+    fn data_version(&self) -> Result<i64, Error> {
+        self.done(self.connection.pragma_query_value(None, "data_version", |row| row.get(0)))
     }
 
     fn failed(&self, error: &io::Error) -> Error {
