@@ -56,7 +56,7 @@ pub fn serve(
             }
             // Somebody has much to ask.
             Err(Error::Ledger(LedgerError::Busy(_))) => {
-                heard("another process writes to the ledger; trying again")
+                heard("another process has been writing to the ledger for a minute; trying again")
             }
             Err(error) => return Err(error),
         }

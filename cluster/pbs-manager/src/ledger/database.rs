@@ -27,7 +27,7 @@ const VERSION: i64 = 2;
 /// Version whose owners have names only.
 const WITH_NAMES_ONLY: i64 = 1;
 /// Maximum time to wait for another process.
-const WAIT: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(60);
 /// Interval at which a held lock is tried again.
 pub(super) const POLL: Duration = Duration::from_millis(20);
 
@@ -148,7 +148,7 @@ impl Ledger {
     /// # Errors
     ///
     /// [`Error::Missing`], [`Error::NotLedger`], [`Error::Newer`] and [`Error::Damaged`] of
-    /// the file, [`Error::Busy`] if another process writes to it.
+    /// the file, [`Error::Busy`] if another process writes to it for a minute.
     pub fn open(path: &Path, access: Access) -> Result<Self, Error> {
         let mut this = Self::open_any(path, access)?;
         if access == Access::Write && this.version()? != VERSION {
@@ -305,7 +305,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`] if others still write after ten seconds, and errors of the disk. After an
+    /// [`Error::Busy`] if another still writes after a minute, and errors of the disk. After an
     /// error, the ledger can't be written any more.
     pub(crate) fn let_others_write(&mut self) -> Result<bool, Error> {
         let Some(file) = self.claim.take() else {

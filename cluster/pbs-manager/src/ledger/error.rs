@@ -109,7 +109,11 @@ impl fmt::Display for Error {
                 write!(f, "{}: the ledger is damaged ({why}); restore a copy of it", path.display())
             }
             Self::Busy(path) => {
-                write!(f, "{}: another process writes to it; try again later", path.display())
+                write!(
+                    f,
+                    "{}: another process has been writing to it for a minute; try again later",
+                    path.display()
+                )
             }
             Self::Served(path) => write!(
                 f,
