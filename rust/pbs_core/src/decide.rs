@@ -9,6 +9,7 @@ use super::next_check::NextCheck;
 use super::node::Node;
 use super::run::Presence;
 use super::standing::Clock;
+use super::wait_lists::FirstCheck;
 use super::wire::format;
 
 /// Greatest number of slots that one decision passes.  A dead process may have
@@ -81,7 +82,10 @@ impl<M: Memory> Node<M> {
         self.standing.revoke();
         self.windows.advance(now_ns);
         let pending = self.wait_lists.is_pending();
-        let all_known = pending && self.release(now_ns, sink);
+        let mut first_check = FirstCheck::Past;
+        if pending {
+            first_check = self.release(now_ns, sink);
+        }
         let plan_ns = self.windows.plan_ns(now_ns);
         self.processes.count_idle(plan_ns, self.rates.cpu());
         // The instructions of the granted process count, whether or not it may continue.
@@ -95,7 +99,7 @@ impl<M: Memory> Node<M> {
             budget = rest;
             self.pass_slot(sink);
         }
-        self.choose(all_known, now_ns, sink);
+        self.choose(first_check, now_ns, sink);
         let next_check = match (self.grant.process(), seen) {
             (Some(p), Some(seen)) if ran == Some(p) => seen,
             (Some(p), _) => self.check_lateness(p, now_ns, sink),
@@ -119,7 +123,7 @@ impl<M: Memory> Node<M> {
     /// can run have changed: the slot stays, and no threshold is reached.
     fn choose_anew(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let ran = self.grant.process();
-        self.choose(false, now_ns, sink);
+        self.choose(FirstCheck::Past, now_ns, sink);
         let granted = self.grant.process();
         if granted != ran {
             let next_check = match granted {
@@ -137,17 +141,15 @@ impl<M: Memory> Node<M> {
     }
 
     /// Chooses the process that may run in the present slot, or after the last.
-    ///
-    /// `all_known`: the last processes of a new plan were checked just now.
     #[inline]
-    fn choose(&mut self, all_known: bool, now_ns: u64, sink: &mut impl Sink) {
+    fn choose(&mut self, first_check: FirstCheck, now_ns: u64, sink: &mut impl Sink) {
         let filler = if self.slot.has_begun() {
-            self.choose_owner(now_ns, sink)
+            self.choose_owner(first_check, now_ns, sink)
         } else {
             Some(Grant::AfterPlan)
         };
         if let Some(reason) = filler {
-            self.choose_filler(reason, all_known, now_ns);
+            self.choose_filler(reason, first_check, now_ns);
         }
         let granted = self.grant.process();
         if let Some(p) = granted {
@@ -166,7 +168,12 @@ impl<M: Memory> Node<M> {
 
     /// Grants the CPU to the process of the present slot, if that can run.  Otherwise returns the
     /// reason why another process may run.
-    fn choose_owner(&mut self, now_ns: u64, sink: &mut impl Sink) -> Option<Grant> {
+    fn choose_owner(
+        &mut self,
+        first_check: FirstCheck,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> Option<Grant> {
         let owner = self.slot.owner();
         let Some(run) = self.processes.get(owner) else {
             return Some(Grant::IdleSlot);
@@ -174,6 +181,9 @@ impl<M: Memory> Node<M> {
         if run.can_run() {
             if self.slot.is_away() {
                 self.slot.come_back(self.windows.plan_ns(now_ns));
+            }
+            if first_check != FirstCheck::Past {
+                self.give_turn_back(owner);
             }
             self.set_grant(Some(owner), Grant::Slot);
             return None;
@@ -197,7 +207,7 @@ impl<M: Memory> Node<M> {
     ///
     /// In a new plan, the first decisions know some of the candidates only.  When all are known,
     /// the process that fills the slot competes once with the others, by the turn that it has.
-    fn choose_filler(&mut self, reason: Grant, all_known: bool, now_ns: u64) {
+    fn choose_filler(&mut self, reason: Grant, first_check: FirstCheck, now_ns: u64) {
         // A turn lasts to the end of the window.
         let turn = self.windows.number();
         if let Some(old) = self.grant.process() {
@@ -207,8 +217,12 @@ impl<M: Memory> Node<M> {
                 let plan_ns = || self.windows.plan_ns(now_ns);
                 let goes_on = self.slot.division().goes_on(in_turn, plan_ns);
                 if self.grant.reason() == reason && goes_on && self.may_fill(old) {
-                    if !all_known || !self.is_preceded(old) {
+                    if first_check != FirstCheck::Ends {
                         return;
+                    }
+                    self.slot.forget_pieces();
+                    if !self.is_preceded(old) {
+                        return self.begin_piece(now_ns);
                     }
                     self.enqueue_again(old);
                 } else {
@@ -228,6 +242,20 @@ impl<M: Memory> Node<M> {
         self.grant.fill(filler, reason, turn);
         if filler.is_some() && *self.slot.division() != Division::Turns {
             self.begin_piece(now_ns);
+        }
+    }
+
+    /// Puts the process that fills the slot of `owner`, which was not known yet, back into the
+    /// queue with its turn.
+    fn give_turn_back(&mut self, owner: u32) {
+        // The turn of one that had the CPU in its own slot is of long ago.
+        let fills = !matches!(self.grant.reason(), Grant::None | Grant::Slot);
+        let Some(old) = self.grant.process().filter(|&old| fills && old != owner) else {
+            return;
+        };
+        let run = self.processes.get(old);
+        if run.is_some_and(|run| run.is_candidate(self.slot.number())) {
+            self.enqueue_again(old);
         }
     }
 

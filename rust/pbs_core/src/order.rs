@@ -18,7 +18,7 @@ use super::memory::Memory;
 use super::node::Node;
 use super::plan::{Edge, Predecessor};
 use super::run::Run;
-use super::wait_lists::NOBODY;
+use super::wait_lists::{FirstCheck, NOBODY};
 use super::wire::format;
 
 /// Number of edges and processes that one decision checks to let processes continue.
@@ -171,14 +171,23 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Checks some of the processes that may continue.  Returns whether all have been checked now
-    /// for the first time since the plan came into force.
+    /// Checks some of the processes that may continue.
     #[inline(never)]
-    pub(super) fn release(&mut self, now_ns: u64, sink: &mut impl Sink) -> bool {
+    pub(super) fn release(&mut self, now_ns: u64, sink: &mut impl Sink) -> FirstCheck {
+        let was_first = self.wait_lists.is_first_check();
+        self.check_some(now_ns, sink);
+        match (was_first, self.wait_lists.is_first_check()) {
+            (false, _) => FirstCheck::Past,
+            (true, true) => FirstCheck::Runs,
+            (true, false) => FirstCheck::Ends,
+        }
+    }
+
+    fn check_some(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let mut budget = LOOKS_A_DECISION;
         while self.wait_lists.has_unseen(self.processes.len()) {
             let Some(rest) = budget.checked_sub(1) else {
-                return false;
+                return;
             };
             budget = rest;
             let p = self.wait_lists.take_unseen();
@@ -190,7 +199,7 @@ impl<M: Memory> Node<M> {
         }
         while let Some(predecessor) = self.wait_lists.due() {
             let Some(rest) = budget.checked_sub(1) else {
-                return false;
+                return;
             };
             budget = rest;
             match self.take_first_waiting(predecessor, now_ns, sink) {
@@ -198,7 +207,7 @@ impl<M: Memory> Node<M> {
                 None => self.wait_lists.drop_due(),
             }
         }
-        self.wait_lists.finish()
+        self.wait_lists.finish();
     }
 
     /// The current task of `p` is held: goes along its edges, as far as `budget`

@@ -339,6 +339,13 @@ impl CurrentSlot {
         };
     }
 
+    /// Forgets the pieces so far, which were computed while some candidates were not known.
+    pub(super) fn forget_pieces(&mut self) {
+        if let Division::Pieces { .. } = self.division {
+            self.division = Division::PIECES;
+        }
+    }
+
     /// Continues the round of whole idle slots of the plan before.
     pub(super) fn follow(&mut self, old: &CurrentSlot) {
         self.whole_slots = old.whole_slots;

@@ -27,6 +27,17 @@ struct Awaited {
     next_elsewhere: u32,
 }
 
+/// The first check of the processes of a plan, as a decision finds and leaves it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum FirstCheck {
+    /// It was over before.
+    Past,
+    /// Some processes are still to be checked, and not all candidates are known.
+    Runs,
+    /// It is over now.
+    Ends,
+}
+
 /// The processes that wait, by the predecessor for which they wait.
 pub(super) struct WaitLists<M: Memory> {
     /// Awaited processes, by predecessor.
@@ -96,15 +107,19 @@ impl<M: Memory> WaitLists<M> {
         self.pending
     }
 
-    /// Notes that all processes were checked.  Returns whether they were for the first time since
-    /// the plan came into force.
-    pub(super) fn finish(&mut self) -> bool {
+    /// Notes that all processes were checked.
+    pub(super) fn finish(&mut self) {
+        self.first_check = false;
         if core::mem::take(&mut self.once_more) {
             self.unseen = 0;
         } else {
             self.pending = false;
         }
-        core::mem::take(&mut self.first_check)
+    }
+
+    /// Whether the processes are checked for the first time since the plan came into force.
+    pub(super) fn is_first_check(&self) -> bool {
+        self.first_check
     }
 
     /// Notes that a process waits for a predecessor that is gone.
@@ -120,8 +135,11 @@ impl<M: Memory> WaitLists<M> {
     pub(super) fn revive_forlorn(&mut self) -> bool {
         if self.forlorn {
             self.forlorn = false;
-            self.once_more = true;
-            self.pending = true;
+            if core::mem::replace(&mut self.pending, true) {
+                self.once_more = true;
+            } else {
+                self.unseen = 0;
+            }
             return true;
         }
         false

@@ -383,6 +383,7 @@ fn process_on_another_cpu_is_waited_for() {
         scene.log.1.insert(9, ended);
         scene.node.look_elsewhere(&mut scene.log);
         scene.decide();
+        assert!(!scene.last.again);
     };
     scene.set(1, Presence::Ready);
     assert_eq!(scene.node.waits_for(0), Some((9, 0)));

@@ -289,6 +289,95 @@ fn the_last_processes_of_a_large_plan_have_their_turns() {
     }
 }
 
+/// The process of the first slot is not known until its edge is checked.  Who fills the slot until
+/// then keeps its turn.
+#[test]
+fn who_fills_a_slot_until_its_process_is_known_keeps_its_turn() {
+    for last in [20, 100, 200] {
+        let plan = |slots: &[(u32, u64)]| {
+            let edges = [(last, 0, 1, 0)].to_vec();
+            text::plan_of(Cpu {
+                edges,
+                ..Cpu::numbered(0, slots)
+            })
+        };
+        let mut slots = [(1, 100), (2, 1000), (3, 1000), (1, 100)].to_vec();
+        slots.extend((4..=last).map(|id| (id, 10)));
+        let mut scene = Scene::ready(TURNS, plan(&slots));
+        scene.finish(100);
+        scene.set(1, Presence::Blocked);
+        scene.run(1100);
+        scene.run(1100);
+        for id in 4..last {
+            let process = scene.index(id);
+            scene.node.set_presence(process, Presence::Blocked);
+        }
+        let mut slots = [(1, 100), (last, 1000), (IDLE, 1 << 40), (2, 1000)].to_vec();
+        slots.extend([(3, 1000), (1, 100)]);
+        slots.extend((4..last).map(|id| (id, 10)));
+        let mut granted = Vec::new();
+        for _ in 0..6 {
+            scene.now_ns += 1000;
+            scene.swap_with(TURNS, plan(&slots), 0);
+            while scene.last.again {
+                scene.decide();
+            }
+            assert_eq!((scene.granted(), scene.last.reason), (last, Grant::Slot));
+            scene.run(1100);
+            assert_eq!(scene.last.reason, Grant::IdleSlot);
+            granted.push(scene.granted());
+            scene.run(500);
+        }
+        assert_eq!(granted, [3, 2, 3, 2, 3, 2], "{last}");
+    }
+}
+
+/// An idle slot is divided among all candidates of a new plan, though the first decision knows some
+/// of them only.
+#[test]
+fn equal_shares_are_those_of_all_candidates_of_a_large_plan() {
+    let config = Config {
+        idle_policy: IdlePolicy::EqualShares as u64,
+        ..TURNS
+    };
+    for last in [10, 100, 200] {
+        let plan = |slots: &[(u32, u64)]| {
+            let edges = [(3, 0, 1, 0), (last, 0, 1, 0)].to_vec();
+            text::plan_of(Cpu {
+                edges,
+                ..Cpu::numbered(0, slots)
+            })
+        };
+        let mut slots = [(1, 100), (2, 1000), (3, 1000), (last, 1000)].to_vec();
+        slots.extend((4..last).map(|id| (id, 10)));
+        slots.push((1, 100));
+        let mut scene = Scene::ready(config, plan(&slots));
+        scene.finish(100);
+        scene.set(1, Presence::Blocked);
+        for id in 4..last {
+            let process = scene.index(id);
+            scene.node.set_presence(process, Presence::Blocked);
+        }
+        for _ in 0..3 {
+            scene.run(1100);
+        }
+        slots.insert(1, (IDLE, 30_000));
+        scene.now_ns += 1000;
+        scene.swap_with(config, plan(&slots), 0);
+        while scene.last.again {
+            scene.decide();
+        }
+        let mut had = Vec::new();
+        while scene.last.reason == Grant::IdleSlot {
+            let share_ns = scene.last.until_ns.unwrap() - scene.now_ns;
+            had.push((scene.granted(), share_ns));
+            scene.run(share_ns);
+        }
+        had.sort_unstable();
+        assert_eq!(had, [(2, 10_000), (3, 10_000), (last, 10_000)]);
+    }
+}
+
 /// A task waits for a process that is gone.  However often other CPUs have news, all processes of a
 /// large plan are checked.
 #[test]
