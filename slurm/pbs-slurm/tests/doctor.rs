@@ -266,6 +266,22 @@ fn jobs_that_are_over_are_remembered_until_the_planner_is_back() {
 }
 
 #[test]
+fn a_list_of_cpus_that_slurm_ignores_is_found() {
+    let etc = Etc::new("doctor-spec-list");
+    let found = || etc.found().into_iter().find(|of| of.key == "CpuSpecList");
+    for (list, is_found) in [("0", false), ("0,2", true)] {
+        etc.change("slurm.conf", "CPUs=2 ", &format!("CPUs=2 CpuSpecList={list} "));
+        let advice = found();
+        assert_eq!(advice.is_some(), is_found, "{list}");
+        if let Some(advice) = advice {
+            let is = advice.is.as_deref();
+            assert_eq!((advice.level, is), (Level::Advice, Some("0,2 on n[01-16]")));
+        }
+        etc.change("slurm.conf", &format!("CPUs=2 CpuSpecList={list} "), "CPUs=2 ");
+    }
+}
+
+#[test]
 fn root_is_not_to_be_the_user() {
     let etc = Etc::new("doctor-root");
     etc.change("slurm.conf", "SlurmUser=", "#");

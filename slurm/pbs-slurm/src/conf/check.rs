@@ -496,6 +496,11 @@ impl Checks<'_> {
         let state = out.first().map_or("DOWN", |of| of.state.as_str()).to_string();
         let why = "the site has these nodes, and they are planned again when Slurm reports them up";
         self.of_nodes(Advice, &out, ("State", Some(&state)), "UNKNOWN when they are repaired", why);
+        let ignored = with(&|of| of.ignored_spec_list.is_some() && !of.is_future());
+        let list = ignored.first().and_then(|of| of.ignored_spec_list.clone());
+        let why = "Slurm ignores the list, because a node has fewer CPUs: jobs get all of them";
+        let should = "CPUs that the node has, from 0 on";
+        self.of_nodes(Advice, &ignored, ("CpuSpecList", list.as_deref()), should, why);
         let by = conf.select_parameters(partition);
         let without = with(&|of| !of.has_memory && !of.is_future());
         let level = if by.contains("_memory") { Error } else { Advice };

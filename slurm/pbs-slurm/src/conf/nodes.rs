@@ -15,6 +15,8 @@ pub struct Node {
     pub cpus: u64,
     /// CPUs of a core that Slurm schedules: more than one if its CPUs are threads.
     pub cpus_per_core: u64,
+    /// `CpuSpecList` with a CPU that the node does not have: Slurm ignores the list.
+    pub ignored_spec_list: Option<String>,
     /// Memory that jobs get, in MiB.
     pub memory_mib: u64,
     /// Whether the memory is declared; Slurm takes 1 MiB otherwise.
@@ -46,6 +48,8 @@ struct Cpus {
     kept: u64,
     /// Number of CPUs of a core.
     of_core: u64,
+    /// Whether the list of CPUs for the system names one that is not there.
+    is_list_ignored: bool,
 }
 
 /// Computes the CPUs as Slurm does: `CPUEfctv` of `scontrol show node` is `all - kept`.
@@ -81,7 +85,8 @@ fn cpus(
         None => None,
     };
     // Slurm ignores a list with a CPU that the node does not have.
-    let kept_cores = match listed.filter(|listed| listed.iter().all(|&cpu| cpu < all)) {
+    let is_list_ignored = listed.iter().flatten().any(|&cpu| cpu >= all);
+    let kept_cores = match listed.filter(|_| !is_list_ignored) {
         Some(listed) => {
             let kept: HashSet<u64> = listed.iter().map(|cpu| cpu / of_core).collect();
             kept.len() as u64
@@ -89,7 +94,7 @@ fn cpus(
         // Slurm keeps one core instead of all.
         None => number("CoreSpecCount")?.map_or(0, |kept| if kept < cores { kept } else { 1 }),
     };
-    Ok(Cpus { all, kept: kept_cores.saturating_mul(of_core), of_core })
+    Ok(Cpus { all, kept: kept_cores.saturating_mul(of_core), of_core, is_list_ignored })
 }
 
 /// Reads `0,8-9`.
@@ -213,6 +218,7 @@ pub(crate) fn nodes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<Vec<
             name: String::new(),
             cpus: cpus.all.saturating_sub(cpus.kept),
             cpus_per_core: cpus.of_core,
+            ignored_spec_list: keys.get("cpuspeclist").filter(|_| cpus.is_list_ignored).cloned(),
             memory_mib: memory_mib - kept_mib,
             has_memory: keys.contains_key("realmemory"),
             state: state.to_ascii_uppercase(),
