@@ -5,16 +5,22 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use pbs_clusterd::call::Call;
 use pbs_clusterd::limits::{Limits, CALLS};
+use pbs_clusterd::pace::{Clock, Pace};
 use pbs_clusterd::service::Service;
 use pbs_clusterd::session::{notices, serve, stop, Stopped, WeakNotices};
+use pbs_clusterd::slurm::Steered;
 use pbs_engine_node::Owners;
 use pbs_launch::signals::Signals;
 use pbs_manager::ledger::{Access, Ledger, Served};
 use pbs_manager::{only_mine, Engine, Manager, Simulated};
+use pbs_resources::parse_duration_s;
+use pbs_slurm::steer::{Link, Settings};
+use pbs_slurm::{Relay, Slurm};
 use pbs_socket::{inbox, journal, notify, Inbox, Sender};
 use pbs_uapi::clock::unix_s;
 
@@ -30,13 +36,16 @@ struct Cli {
     #[arg(long, value_name = "FILE", default_value = "/var/lib/pbs/cluster.db")]
     ledger: PathBuf,
 
-    /// Engine of the requests: a simulated one, or the service of this node (pbsd)
+    /// Engine of the requests: a simulated one, the service of this node (pbsd), or Slurm
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t = EngineKind::Simulated)]
     engine: EngineKind,
 
     /// Socket of the service of this node, for --engine node
     #[arg(long, value_name = "PATH", default_value = pbs_node_api::SOCKET)]
     node_socket: PathBuf,
+
+    #[command(flatten)]
+    slurm: SlurmOptions,
 
     #[command(flatten)]
     limits: Limits,
@@ -49,6 +58,50 @@ enum EngineKind {
     Simulated,
     /// The command of a request is a job file, which the service of this node runs as its owner
     Node,
+    /// Requests are the jobs that users submit to a partition of Slurm, which starts them at their
+    /// planned times on their planned nodes. Run the service as SlurmUser
+    Slurm,
+}
+
+/// Options of --engine slurm.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Options of --engine slurm")]
+struct SlurmOptions {
+    /// Partition of Slurm whose jobs are planned
+    #[arg(long, value_name = "NAME", default_value = "plan")]
+    partition: String,
+
+    /// File to which the hooks of Slurm append events
+    #[arg(
+        long,
+        env = "PBS_SLURM_EVENTS",
+        value_name = "FILE",
+        default_value = "/var/lib/pbs-slurm/events"
+    )]
+    events: PathBuf,
+
+    /// Release a job this long before its planned start
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    window: Duration,
+
+    /// Time after the planned start within which a job may begin. A later job is held and planned
+    /// again. At most the allocate_timeout of the site
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
+    grace: Duration,
+
+    /// Cancel jobs that have been declined for this long. By default they stay held, and Slurm
+    /// counts them among its jobs (MaxJobCount)
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    cancel_declined: Option<Duration>,
+
+    /// Kill an scontrol or squeue that is silent for this long, and report it
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    patience: Duration,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let seconds = parse_duration_s(text).map_err(|error| error.to_string())?;
+    Ok(Duration::from_secs(seconds))
 }
 
 const EXAMPLES: &str = "\
@@ -60,7 +113,11 @@ Examples:
 
 Requests start and end by the clock of this machine. With --engine node, their commands are job
 files (pbs-job(5)) with whole paths, and the service of this node runs each as its owner. The site
-is this one node then. Otherwise nothing is run.
+is this one node then.
+
+With --engine slurm, users submit with sbatch to a partition of Slurm that is set up for it
+(pbsctl cluster doctor). The service runs as SlurmUser, and refuses other submissions. Without an
+engine nothing is run.
 
 SIGTERM ends it. The next service continues with the same plan.";
 
@@ -79,21 +136,59 @@ fn run(cli: &Cli) -> Result<(), String> {
     let signals = Signals::new().map_err(|error| format!("signals: {error}"))?;
     let (sender, inbox) = inbox(CALLS).map_err(|error| error.to_string())?;
     match cli.engine {
-        EngineKind::Simulated => serve_with(cli, signals, Simulated::default(), sender, inbox),
+        EngineKind::Simulated => {
+            serve_with(cli, signals, Simulated::default(), |_| Ok(Clock), sender, inbox)
+        }
         EngineKind::Node => {
             let bell = sender.clone();
             let trouble = |why: &str| journal::warning(&format!("pbs-clusterd: {why}"));
             let engine = Owners::new(&cli.node_socket, move || bell.ring(), trouble);
-            serve_with(cli, signals, engine, sender, inbox)
+            serve_with(cli, signals, engine, |_| Ok(Clock), sender, inbox)
+        }
+        EngineKind::Slurm => {
+            let engine = Link::new(cli.slurm.window);
+            let bell = sender.clone();
+            let pace = |cluster: &Manager<Link>| steered(&cli.slurm, cluster, move || bell.ring());
+            serve_with(cli, signals, engine, pace, sender, inbox)
         }
     }
 }
 
-/// Serves the cluster, whose requests that engine runs.
-fn serve_with<E: Engine>(
+/// Returns the steering of a partition of Slurm. `wake` is called when it has to have a turn.
+fn steered(
+    options: &SlurmOptions,
+    cluster: &Manager<Link>,
+    wake: impl Fn() + Send + 'static,
+) -> Result<Steered, String> {
+    let to_slurm = pbs_slurm::Options {
+        partition: options.partition.clone(),
+        events: options.events.clone(),
+        patience: options.patience,
+    };
+    let slurm = Slurm::new(&to_slurm).map_err(|error| {
+        format!(
+            "{}: {error}. Slurm's hooks append to this file: install them and make its directory \
+             (Documentation/slurm.rst), or name another file with --events",
+            options.events.display()
+        )
+    })?;
+    let relay = Relay::start(slurm, wake);
+    let relay = relay.map_err(|error| format!("no thread for Slurm could be started: {error}"))?;
+    let settings = Settings {
+        window: options.window,
+        grace: options.grace,
+        cancel_declined: options.cancel_declined,
+        ..Settings::default()
+    };
+    Ok(Steered::new(cluster, settings, relay))
+}
+
+/// Serves the cluster, whose requests that engine runs. `pace` makes what advances its time.
+fn serve_with<E: Engine, P: Pace<E>>(
     cli: &Cli,
     signals: Signals,
     engine: E,
+    pace: impl FnOnce(&Manager<E>) -> Result<P, String>,
     sender: Sender<Call>,
     mut inbox: Inbox<Call>,
 ) -> Result<(), String> {
@@ -113,6 +208,7 @@ fn serve_with<E: Engine>(
              describe it as one node"
         ));
     }
+    let pace = pace(&cluster)?;
     let notices = notices();
     let listener = match pbs_socket::handed_over() {
         Some(socket) => socket.into(),
@@ -126,7 +222,7 @@ fn serve_with<E: Engine>(
     let listening = listening.map_err(|error| format!("no thread could be started: {error}"))?;
     journal::info("pbs-clusterd: ready");
     notify::tell("READY=1");
-    let served = Service::new(cluster, signals, limits, notices).run(&mut inbox);
+    let served = Service::new(cluster, pace, signals, limits, notices).run(&mut inbox);
     notify::tell("STOPPING=1");
     // Calls that nobody takes any more are answered, and those that watch: the service is stopping.
     drop((inbox, stop));

@@ -17,10 +17,10 @@ use pbs_manager::{Caller, Engine, Error, Held, Manager, Replanned, Wish};
 use pbs_resources::Rset;
 use pbs_site::{zone_text, User};
 use pbs_socket::{journal, Inbox};
-use pbs_uapi::clock::unix_ns;
 
 use crate::call::{Answer, Call, Method, NodesWanted};
 use crate::limits::{Limits, ARRAY_REQUESTS, CALL_REQUESTS, LISTED, NAME_BYTES, REQUEST_AFTER};
+use crate::pace::Pace;
 use crate::session::Notices;
 
 /// Calls that are answered together.
@@ -38,8 +38,9 @@ const UNWRITTEN: Duration = Duration::from_millis(20);
 type Later = Box<dyn FnOnce(Result<(), Refusal>)>;
 
 /// The service of a cluster.
-pub struct Service<E> {
+pub struct Service<E, P> {
     cluster: Manager<E>,
+    pace: P,
     signals: Signals,
     limits: Limits,
     notices: Notices,
@@ -49,10 +50,11 @@ pub struct Service<E> {
     unwritten: Option<Instant>,
 }
 
-impl<E: Engine> Service<E> {
+impl<E: Engine, P: Pace<E>> Service<E, P> {
     /// The service of a cluster. `signals` are those of the thread that runs it.
     pub fn new(
         mut cluster: Manager<E>,
+        pace: P,
         signals: Signals,
         limits: Limits,
         notices: Notices,
@@ -60,7 +62,7 @@ impl<E: Engine> Service<E> {
         cluster.defer();
         cluster.learn();
         cluster.look_again();
-        Self { cluster, signals, limits, notices, answers: Vec::new(), unwritten: None }
+        Self { cluster, pace, signals, limits, notices, answers: Vec::new(), unwritten: None }
     }
 
     /// Serves until somebody wants it to stop.
@@ -71,10 +73,7 @@ impl<E: Engine> Service<E> {
     pub fn run(&mut self, inbox: &mut Inbox<Call>) -> Result<(), String> {
         // The clock of the ledger may be of long ago, and nothing is to be planned in the past.
         self.pass_time()?;
-        if let Some(opened) = self.cluster.open_all() {
-            journal::warning(&format!("pbs-clusterd: {opened}"));
-            self.cluster.look_again();
-        }
+        self.pace.begin(&mut self.cluster);
         loop {
             let failed = |error| format!("signals: {error}");
             if self.signals.want_stop().map_err(failed)? {
@@ -86,12 +85,12 @@ impl<E: Engine> Service<E> {
             self.learn();
             let is_settling = self.cluster.is_settling();
             let is_old = self.unwritten.is_some_and(|since| since.elapsed() >= UNWRITTEN);
-            if called > 0 || !is_settling || is_old {
+            if called > 0 || !is_settling || is_old || self.pace.has_orders() {
                 self.write()?;
             }
             // More may wait than was taken, and their bell has been heard.
             let is_busy = called > 0 || is_settling || self.cluster.is_learning();
-            let timeout_ms = if is_busy { 0 } else { self.timeout_ms() };
+            let timeout_ms = if is_busy { 0 } else { self.pace.timeout_ms(&mut self.cluster) };
             let waited = wait_for([self.signals.as_fd(), inbox.as_fd()], timeout_ms);
             waited.map_err(|error| format!("events: {error}"))?;
         }
@@ -99,21 +98,7 @@ impl<E: Engine> Service<E> {
 
     /// Starts and ends what is due.
     fn pass_time(&mut self) -> Result<(), String> {
-        let now_s = unix_ns() / 1_000_000_000;
-        let is_due = self.cluster.next_s().is_some_and(|next_s| next_s <= now_s);
-        if is_due || self.cluster.clock_s() < now_s {
-            self.cluster.advance(now_s).map_err(|error| error.to_string())?;
-        }
-        Ok(())
-    }
-
-    /// Time until something is due; -1: nothing is.
-    fn timeout_ms(&self) -> i32 {
-        let Some(next_s) = self.cluster.next_s() else {
-            return -1;
-        };
-        let ns = next_s.saturating_mul(1_000_000_000).saturating_sub(unix_ns());
-        i32::try_from(ns.div_ceil(1_000_000)).unwrap_or(i32::MAX)
+        self.pace.pass_time(&mut self.cluster).map_err(|error| error.to_string())
     }
 
     /// Performs some calls; they are answered when their changes are written. Returns their number.
@@ -165,6 +150,9 @@ impl<E: Engine> Service<E> {
     fn write(&mut self) -> Result<(), String> {
         self.unwritten = None;
         let written = self.cluster.write().map_err(|error| self.cluster.in_words(&error));
+        if written.is_ok() {
+            self.pace.written();
+        }
         for answer in self.answers.drain(..) {
             answer(written.as_ref().map(drop).map_err(|why| Refusal::Failed { why: why.clone() }));
         }

@@ -111,6 +111,16 @@ pub trait Engine {
         let _ = (caller, wish);
         Ok(())
     }
+    /// Checks whether that caller can give a request other resources, times or limits; `command` is
+    /// that of the request.
+    ///
+    /// # Errors
+    ///
+    /// The reason, and what to write instead.
+    fn check_change(&self, caller: &Caller, command: &[String]) -> Result<(), String> {
+        let _ = (caller, command);
+        Ok(())
+    }
     /// A request has its nodes; of one that runs already, it is told again after a restart.
     fn start(&mut self, allocation: &Allocation);
     /// A request is not to run any more. It counts as over.
@@ -161,6 +171,10 @@ pub trait Engine {
 impl<E: Engine> Engine for &mut E {
     fn check(&self, caller: &Caller, wish: &Wish) -> Result<(), String> {
         E::check(self, caller, wish)
+    }
+
+    fn check_change(&self, caller: &Caller, command: &[String]) -> Result<(), String> {
+        E::check_change(self, caller, command)
     }
 
     fn start(&mut self, allocation: &Allocation) {

@@ -220,6 +220,7 @@ impl<E: Engine> Manager<E> {
                         it again";
             return Err(Error::Wrong(what.into()));
         }
+        self.engine.check_change(caller, &record.command).map_err(Error::Wrong)?;
         if matches!(self.planner.state(id), Some(State::Running { .. })) {
             return Err(Error::Wrong(format!("request {id} is running; extend it, or end it")));
         }
@@ -329,6 +330,7 @@ impl<E: Engine> Manager<E> {
         let request = self.request(id)?.clone();
         self.check_permission(caller, &request.user, "resize requests of others")?;
         let record = self.records.get(&id).ok_or(Error::NoRequest(id))?;
+        self.engine.check_change(caller, &record.command).map_err(Error::Wrong)?;
         let is_running = matches!(self.planner.state(id), Some(State::Running { .. }));
         if record.is_reservation || record.within.is_some() || !is_running || record.phase.is_some()
         {

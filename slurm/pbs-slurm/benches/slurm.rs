@@ -209,7 +209,7 @@ fn hints(pipe: &mut Pipe) {
         pipe.say(&[format!("update JobId={job} Comment={number}")]).expect("it answers");
         while hints.take().is_empty() {
             assert!(begin.elapsed() < Duration::from_secs(10), "no event came");
-            hints.wait(Duration::from_secs(1));
+            hints.wait(None, Duration::from_secs(1));
         }
         all.push(begin.elapsed().as_secs_f64());
     }

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -51,10 +51,12 @@ impl Hints {
         Ok(Self { path: path.into(), watch, file, at, ends, altered })
     }
 
-    /// Waits until there is a hint, at most for that time.
-    pub fn wait(&self, most: Duration) {
-        let fd = self.watch.as_fd();
-        let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    /// Waits until there is a hint, or something at the bell, at most for that time.
+    pub fn wait(&self, bell: Option<BorrowedFd<'_>>, most: Duration) {
+        let of_file = self.watch.as_fd();
+        let fds = [Some(of_file), bell].into_iter().flatten();
+        let mut fds: Vec<PollFd<'_>> =
+            fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let time = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         // A signal ends it early, which does no harm.
         let _ = poll(&mut fds, Some(&time));
@@ -143,7 +145,7 @@ mod tests {
             file.write_all(b"start 7\nend 8 1795597640 5 256 n01\n").unwrap();
         });
         // It would end only with the test otherwise.
-        hints.wait(Duration::from_secs(600));
+        hints.wait(None, Duration::from_secs(600));
         writer.join().unwrap();
         assert_eq!(hints.take(), [Event::Look]);
         assert_eq!(hints.ends[&(8, 1_795_597_640)], "failed");

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::steer::{
@@ -16,7 +16,9 @@ use crate::columns::{extras_of, jobs_of, node_format, nodes_of, Extra, Mark, EXT
 use crate::details::{details_of, Book, Details, Of};
 use crate::events::Hints;
 use crate::pipe::{Answer, Pipe};
+use crate::relay::Served;
 use crate::reservations::{reservations_of, Row};
+use crate::run::output_of;
 
 /// Greatest number of jobs that are queried by their numbers; if there are more, all are queried.
 const BY_NUMBER: usize = 200;
@@ -38,6 +40,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Slurm {
     partition: String,
+    patience: Duration,
     pipe: Pipe,
     hints: Hints,
     /// Facts about jobs besides their columns, by the jobs and their requests.
@@ -77,6 +80,7 @@ impl Slurm {
     pub fn new(options: &Options) -> io::Result<Self> {
         Ok(Self {
             partition: options.partition.clone(),
+            patience: options.patience,
             pipe: Pipe::new("scontrol", options.patience),
             hints: Hints::open(&options.events)?,
             extras: HashMap::new(),
@@ -88,7 +92,12 @@ impl Slurm {
 
     /// Waits until something happened, so long at most.
     pub fn wait(&self, most: Duration) {
-        self.hints.wait(most);
+        self.hints.wait(None, most);
+    }
+
+    /// Runs a program that has so much time for each part of its output.
+    fn run(&self, program: &str, arguments: &[&str]) -> Result<String, Fault> {
+        output_of(program, arguments, self.patience)
     }
 
     /// Says one command.
@@ -104,7 +113,7 @@ impl Slurm {
     fn jobs(&self, columns: &[&str]) -> Result<String, Fault> {
         let mut all = vec!["-h", "-r", "-a", "-t", "all", "--noconvert", "-p", &self.partition];
         all.extend(columns);
-        run("squeue", &all)
+        self.run("squeue", &all)
     }
 
     /// Jobs by their rows, and the rows that can't be read.
@@ -153,11 +162,12 @@ impl Slurm {
 
     /// Adds the limits of arrays. An array without a readable limit is not planned.
     fn add_throttles(&mut self, jobs: &mut [JobSeen]) {
+        let patience = self.patience;
         let waits = |job: &JobSeen| matches!(job.state, JobState::Pending(_));
         let is_of = |job: &JobSeen| waits(job) && job.key.index.is_some();
         let of = |job: &JobSeen| Of::Array(job.key.job);
         let wanted = jobs.iter().filter(|job| is_of(job)).map(|job| (of(job), job));
-        self.details.look_up(wanted, Instant::now(), &mut details);
+        self.details.look_up(wanted, Instant::now(), &mut |job| details(job, patience));
         for job in jobs.iter_mut().filter(|job| is_of(job)) {
             match self.details.get(of(job)) {
                 Some(Some(of)) => job.demands.throttle = of.throttle,
@@ -174,6 +184,7 @@ impl Slurm {
 
     /// Finds out whether memory is that of each node or of each core, where columns leave that open.
     fn add_memory(&mut self, jobs: &mut [JobSeen]) {
+        let patience = self.patience;
         let is_open = |job: &&mut JobSeen| {
             let extra = self.extras.get(&job.key);
             let waits = matches!(job.state, JobState::Pending(_));
@@ -181,7 +192,7 @@ impl Slurm {
         };
         let mut open: Vec<&mut JobSeen> = jobs.iter_mut().filter(is_open).collect();
         let wanted = open.iter().map(|job| (Of::Job(job.key), &**job));
-        self.details.look_up(wanted, Instant::now(), &mut details);
+        self.details.look_up(wanted, Instant::now(), &mut |job| details(job, patience));
         for job in &mut open {
             match (self.details.get(Of::Job(job.key)), job.memory) {
                 (None, _) => job.is_unclear = true,
@@ -220,7 +231,7 @@ impl Slurm {
     /// Reads the reservations, and returns messages about those that the plan does not respect. A
     /// reservation whose row can't be read stays as it was.
     fn read_reservations(&mut self) -> Result<Vec<String>, Fault> {
-        let rows = reservations_of(&run("scontrol", &["show", "reservation", "-o"])?);
+        let rows = reservations_of(&self.run("scontrol", &["show", "reservation", "-o"])?);
         let (mut closed, mut remarks) = (Vec::with_capacity(rows.len()), Vec::new());
         for row in rows {
             match row {
@@ -249,6 +260,7 @@ impl Slurm {
 
     /// Takes as many nodes for each job as its tasks need, if it may have them.
     fn lay_out(&mut self, jobs: &mut [JobSeen], nodes: &[NodeSeen]) {
+        let patience = self.patience;
         // Nodes that they were given, of those whose tasks need more.
         let mut given = HashMap::new();
         // The job before, and the number of nodes that it was given: elements of an array are alike.
@@ -272,7 +284,7 @@ impl Slurm {
         }
         let needs_more = |job: &&JobSeen| given.contains_key(&job.key);
         let wanted = jobs.iter().filter(needs_more).map(|job| (Of::Job(job.key), job));
-        self.details.look_up(wanted, Instant::now(), &mut details);
+        self.details.look_up(wanted, Instant::now(), &mut |job| details(job, patience));
         for job in jobs {
             let Some(&(before, most)) = given.get(&job.key) else {
                 continue;
@@ -292,26 +304,9 @@ impl Slurm {
     }
 }
 
-/// Output of a program.
-fn run(program: &str, arguments: &[&str]) -> Result<String, Fault> {
-    let mut command = Command::new(program);
-    command.args(arguments);
-    // Seconds since 1970, whatever the time zone.
-    command.env("SLURM_TIME_FORMAT", "%s").env("LC_ALL", "C");
-    let output =
-        command.output().map_err(|error| Fault::Unreachable(format!("{program}: {error}")))?;
-    if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
-    } else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let first = said.lines().next().unwrap_or("it failed").to_string();
-        Err(Fault::Unreachable(first))
-    }
-}
-
 /// Asks for what only `scontrol show job` prints; `None`: it can't be read.
-fn details(job: Key) -> Result<Option<Details>, Fault> {
-    Ok(details_of(&run("scontrol", &["show", "job", &job.name()])?))
+fn details(job: Key, patience: Duration) -> Result<Option<Details>, Fault> {
+    Ok(details_of(&output_of("scontrol", &["show", "job", &job.name()], patience)?))
 }
 
 /// Command that sets the time limit of a job.
@@ -395,7 +390,7 @@ impl Controller for Slurm {
         self.add_memory(&mut jobs);
         self.restore_sizes(&mut jobs);
         self.add_throttles(&mut jobs);
-        let text = run("sinfo", &["-h", "-N", "-p", &self.partition, "-o", &node_format()])?;
+        let text = self.run("sinfo", &["-h", "-N", "-p", &self.partition, "-o", &node_format()])?;
         let nodes = nodes_of(&text).map_err(Fault::Unreachable)?;
         self.lay_out(&mut jobs, &nodes);
         need_types(&mut jobs, &nodes);
@@ -419,7 +414,7 @@ impl Controller for Slurm {
     fn comment(&mut self, job: Key, text: &str) -> Answer {
         // As an argument of its own, a text of a user needs no quotes.
         let (id, text) = (format!("JobId={}", job.name()), format!("Comment={text}"));
-        run("scontrol", &["update", &id, &text]).map(|_| ())
+        self.run("scontrol", &["update", &id, &text]).map(|_| ())
     }
 
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Answer {
@@ -468,7 +463,7 @@ impl Controller for Slurm {
     fn stop(&mut self, job: Key, why: &str) -> Answer {
         // An end without a reason would look as if nobody knew of it.
         self.show_comment(job, why)?;
-        match run("scancel", &[&job.name()]) {
+        match self.run("scancel", &[&job.name()]) {
             Ok(_) => Ok(()),
             Err(Fault::Unreachable(why)) if why.contains("Invalid job id") => Err(Fault::Gone),
             Err(fault) => Err(fault),
@@ -489,6 +484,12 @@ impl Controller for Slurm {
             self.details.all_altered();
         }
         events
+    }
+}
+
+impl Served for Slurm {
+    fn wait(&mut self, bell: BorrowedFd<'_>, most: Duration) {
+        self.hints.wait(Some(bell), most);
     }
 }
 

@@ -772,3 +772,33 @@ fn no_job_is_waited_for_longer_than_booked() {
     // It had all of its time.
     assert_eq!(lab.outcome(job), "completed");
 }
+
+/// The job of a request that somebody ended in the planner stays held, also under the next planner.
+/// It is not cancelled: it had not begun.
+#[test]
+fn a_waiting_job_that_is_ended_in_the_planner_is_not_planned_again() {
+    for is_seen_first in [false, true] {
+        let mut lab = Lab::new(if is_seen_first { "ended-seen" } else { "ended-waiting" });
+        let all = lab.slurm.submit(1, 4, 8, 60, 20);
+        lab.seconds(3);
+        let job = lab.slurm.submit(2, 1, 1, 60, 10);
+        lab.turn();
+        lab.turn();
+        let id = lab.row(job).id;
+        let anna = pbs_manager::Caller { user: "anna".into(), is_operator: false };
+        lab.manager().kill(&anna, id).unwrap();
+        if is_seen_first {
+            // A hint: Slurm is looked at before the order is carried out.
+            lab.slurm.alter(job, |_| {});
+        }
+        lab.turn();
+        lab.turn();
+        assert!(lab.slurm.told[&job].starts_with("not planned any more: killed by anna"));
+        lab.restart();
+        // All nodes become free meanwhile.
+        lab.seconds(40);
+        assert_eq!(lab.outcome(all), "completed");
+        assert_eq!(lab.outcome(job), "killed by anna");
+        assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    }
+}

@@ -4,9 +4,19 @@
 use pbs_house::packages::{packages, Package};
 
 /// The folders from the ground up: a package uses packages of its own folder and of those
-/// that stand before it.
-const ORDER: [&str; 11] = [
-    "rust", "node", "pbsd", "cluster", "rms", "cosched", "slurm", "studies", "samples", "pbsctl",
+/// that stand before it. The service of the cluster joins the engines, of which one is Slurm's.
+const ORDER: [&str; 12] = [
+    "rust",
+    "node",
+    "pbsd",
+    "cluster",
+    "rms",
+    "cosched",
+    "slurm",
+    "cluster/pbs-clusterd",
+    "studies",
+    "samples",
+    "pbsctl",
     "tests",
 ];
 
@@ -23,6 +33,9 @@ const APART: [(&str, &str); 5] = [
 const MOST_PACKAGES: usize = 50;
 
 fn group(package: &Package) -> &str {
+    if ORDER.contains(&&*package.folder) {
+        return &package.folder;
+    }
     package.folder.split('/').next().unwrap_or_default()
 }
 

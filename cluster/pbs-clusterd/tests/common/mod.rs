@@ -52,6 +52,10 @@ fn start(directory: &Path, options: &[String]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pbs-clusterd"));
     command.arg("--socket").arg(directory.join("cluster.sock"));
     command.arg("--ledger").arg(directory.join("cluster.db")).args(options);
+    // Programs that a test plays.
+    if let Ok(path) = std::env::var("PATH") {
+        command.env("PATH", format!("{}:{path}", directory.display()));
+    }
     command.spawn().unwrap()
 }
 

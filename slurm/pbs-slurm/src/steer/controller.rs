@@ -54,14 +54,65 @@ pub enum Revoked {
     AlreadyStarted,
 }
 
+/// Kind of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderKind {
+    /// [`Controller::hold`].
+    Hold,
+    /// [`Controller::show`].
+    Show,
+    /// [`Controller::commit`].
+    Commit,
+    /// [`Controller::revoke`].
+    Revoke,
+    /// [`Controller::stop`].
+    Stop,
+    /// [`Controller::limit`].
+    Limit,
+    /// [`Controller::comment`].
+    Comment,
+    /// [`Controller::notify`].
+    Notify,
+}
+
+impl fmt::Display for OrderKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hold | Self::Revoke => "hold",
+            Self::Show => "show",
+            Self::Commit => "commit",
+            Self::Stop => "stop",
+            Self::Limit => "limit",
+            Self::Comment => "comment",
+            Self::Notify => "notify",
+        })
+    }
+}
+
+/// Order that was accepted, and could not be carried out later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failed {
+    /// Job of the order.
+    pub job: Key,
+    /// Kind of the order.
+    pub kind: OrderKind,
+    /// Reason.
+    pub why: Fault,
+    /// Whether no later order was given for the job.
+    pub is_last: bool,
+}
+
 /// A batch system. All calls may be repeated: an order that is fulfilled already has no effect.
 /// None takes longer than the confirmation that it is done.
+///
+/// A controller may also accept orders and carry them out later, in their sequence. A call whose
+/// answer is not known yet then returns [`Fault::Later`], and is repeated.
 pub trait Controller {
     /// Jobs and nodes as they are.
     ///
     /// # Errors
     ///
-    /// [`Fault::Unreachable`].
+    /// [`Fault::Unreachable`], and [`Fault::Later`] while the look is under way.
     fn snapshot(&mut self) -> Result<World, Fault>;
 
     /// Holds a job that has not begun: only an operator can let it go.
@@ -138,4 +189,22 @@ pub trait Controller {
 
     /// Returns the events since the last call.
     fn events(&mut self) -> Vec<Event>;
+
+    /// Whether an order for that job was accepted that the last snapshot does not show yet. Such a
+    /// snapshot says nothing about the job.
+    fn is_ahead(&self, job: Key) -> bool {
+        let _ = job;
+        false
+    }
+
+    /// Whether the next [`Self::revoke`] of that job returns the answer to an earlier call.
+    fn is_answered(&self, job: Key) -> bool {
+        let _ = job;
+        false
+    }
+
+    /// Returns the orders that were accepted and have failed since the last call.
+    fn failed(&mut self) -> Vec<Failed> {
+        Vec::new()
+    }
 }

@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
-use pbs_manager::{Allocation, Engine, Happened};
+use pbs_manager::ledger::CONTROLLER;
+use pbs_manager::{Allocation, Caller, Engine, Happened, Wish};
+use pbs_site::User;
+
+use crate::steer::seen::Key;
 
 /// Order of the manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +48,11 @@ impl Link {
         }
     }
 
+    /// Whether the manager has given orders that are not carried out yet.
+    pub fn has_orders(&self) -> bool {
+        !self.orders.is_empty()
+    }
+
     /// Stores an event of that time.
     pub(crate) fn tell(&mut self, at_s: u64, happened: Happened) {
         self.count += 1;
@@ -52,6 +61,29 @@ impl Link {
 }
 
 impl Engine for Link {
+    fn check(&self, caller: &Caller, _: &Wish) -> Result<(), String> {
+        // The name alone is nobody who calls: users of a service have numbers.
+        if caller.user == User::from(CONTROLLER) {
+            return Ok(());
+        }
+        Err("Slurm starts the jobs of this cluster, and each request is one of its jobs; submit \
+             it with sbatch"
+            .into())
+    }
+
+    fn check_change(&self, caller: &Caller, command: &[String]) -> Result<(), String> {
+        if caller.user == User::from(CONTROLLER) {
+            return Ok(());
+        }
+        let key = command.first().and_then(|word| word.parse::<Key>().ok());
+        let name = key.map_or_else(|| "NUMBER".into(), Key::name);
+        Err(format!(
+            "Slurm starts the jobs of this cluster, and the plan follows what they ask for; change \
+             the job with scontrol update JobId={name}, such as TimeLimit=30 or Comment='pbs \
+             deadline=4h'"
+        ))
+    }
+
     fn start(&mut self, allocation: &Allocation) {
         self.orders.push(Order::Start(allocation.clone()));
     }

@@ -34,19 +34,24 @@ const DELAY: Duration = Duration::from_secs(60);
 const MOST_DOUBLED: u32 = 5;
 
 impl Steer {
+    /// Committed jobs that did not start in time, as far as is known.
+    pub(super) fn late_starts(&self, now: Duration) -> Vec<Key> {
+        let late = self.jobs.iter().filter(|(_, of)| {
+            let of = of.committed.as_ref();
+            of.is_some_and(|it| it.until <= now)
+        });
+        late.map(|(&key, _)| key).collect()
+    }
+
     /// Takes back what was committed and did not start.
     pub(super) fn check_starts(
         &mut self,
         manager: &mut Manager<Link>,
         controller: &mut dyn Controller,
+        late: &[Key],
         now: Duration,
     ) {
-        let late = self.jobs.iter().filter(|(_, of)| {
-            let of = of.committed.as_ref();
-            of.is_some_and(|it| it.until <= now)
-        });
-        let late: Vec<Key> = late.map(|(&key, _)| key).collect();
-        for key in late {
+        for &key in late {
             match controller.revoke(key) {
                 Ok(Revoked::Held) => {
                     let Some(of) = self.jobs.get_mut(&key) else {
@@ -197,9 +202,15 @@ impl Steer {
             return;
         }
         // Between its old time and its new one it must not start by itself.
-        if of.committed.take().is_some() && controller.revoke(key) != Ok(Revoked::Held) {
-            self.is_stale = true;
-            return;
+        if let Some(before) = of.committed.take() {
+            let revoked = controller.revoke(key);
+            if revoked == Err(Fault::Later) {
+                of.committed = Some(before);
+            }
+            if revoked != Ok(Revoked::Held) {
+                self.is_stale = true;
+                return;
+            }
         }
         let at = Duration::from_secs(start_s);
         // A time that has come already is no time to wait for; nor has who waits for the end of
@@ -262,6 +273,7 @@ impl Steer {
     fn show_waiting(&mut self, manager: &Manager<Link>, controller: &mut dyn Controller) {
         let waiting = self.jobs.iter().filter_map(|(&key, of)| {
             let is_shown = of.shown != Shown::Nothing && of.committed.is_none();
+            let is_shown = is_shown && !controller.is_ahead(key);
             let standing = manager.planner().standing(of.id).filter(|_| is_shown)?;
             standing.start_s.is_none().then_some((key, of.id))
         });
@@ -286,7 +298,7 @@ impl Steer {
             let start_s = standing.start_s.filter(|_| !standing.is_running)?;
             let is_old =
                 of.committed.is_none() && of.shown != Shown::Plan(start_s, places(manager, of.id));
-            is_old.then_some((start_s, key, of.id))
+            (is_old && !controller.is_ahead(key)).then_some((start_s, key, of.id))
         });
         let mut planned: Vec<(u64, Key, RequestId)> = planned.collect();
         planned.sort_unstable();

@@ -123,6 +123,7 @@ impl Steer {
         for key in old.into_iter().take(OLD_AT_ONCE) {
             let job = self.world.job(key);
             let is_held = job.is_some_and(|job| job.state == JobState::Pending(Hold::Admin));
+            let is_held = is_held && !controller.is_ahead(key);
             let Some(of) = self.declined.get_mut(&key).filter(|_| is_held) else {
                 continue;
             };

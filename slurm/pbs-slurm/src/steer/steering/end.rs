@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
-use pbs_manager::ledger::Phase;
+use pbs_manager::ledger::{Phase, Row};
 use pbs_manager::Manager;
 
 use super::{Shown, Steer};
 use crate::steer::controller::{Controller, Fault};
 use crate::steer::link::Link;
-use crate::steer::seen::{JobState, Key};
+use crate::steer::seen::{JobSeen, JobState, Key};
 use crate::steer::wish::begin_s;
 
 impl Steer {
@@ -61,7 +61,37 @@ impl Steer {
         let row = manager.details(id).ok().map(|(row, _)| row);
         let outcome = row.as_ref().and_then(|row| row.outcome.clone()).unwrap_or_default();
         let begin_s = row.as_ref().and_then(begin_s);
+        if row.is_some_and(|row| row.is_killed()) {
+            self.killed.insert(key, outcome.clone());
+            self.decline_killed(controller, &job, begin_s, &outcome);
+            return;
+        }
         self.decline(controller, &job, begin_s, &format!("declined: {outcome}"));
+    }
+
+    /// Notes that somebody ended a request in the planner, if that is so.
+    pub(super) fn note_killed(&mut self, manager: &Manager<Link>, id: RequestId, key: Key) {
+        // A request that the ledger cannot show counts as one that nobody ended.
+        let row = manager.details(id).ok().map(|(row, _)| row).filter(Row::is_killed);
+        if let Some(outcome) = row.and_then(|row| row.outcome) {
+            self.killed.insert(key, outcome);
+        }
+    }
+
+    /// Keeps a job held whose request somebody ended in the planner. It is not planned again.
+    pub(super) fn decline_killed(
+        &mut self,
+        controller: &mut dyn Controller,
+        job: &JobSeen,
+        begin_s: Option<u64>,
+        outcome: &str,
+    ) {
+        let name = job.key.name();
+        let why = format!("not planned any more: {outcome}; cancel it with scancel {name}");
+        self.decline(controller, job, begin_s, &why);
+        if let Some(of) = self.declined.get_mut(&job.key) {
+            of.is_final = true;
+        }
     }
 
     /// Ends jobs whose limit is over, and those that somebody ended in the planner. The jobs of
@@ -75,6 +105,10 @@ impl Steer {
         let ending = self.jobs.iter().filter(|(_, of)| of.is_ending);
         let ending: Vec<(Key, RequestId)> = ending.map(|(&key, of)| (key, of.id)).collect();
         for (key, id) in ending {
+            if controller.is_ahead(key) {
+                self.is_stale = true;
+                continue;
+            }
             let row = manager.open_row(id).filter(|row| row.phase == Some(Phase::Releasing));
             let job = self.world.job(key);
             let is_left = match (&row, job.map(|job| &job.state)) {

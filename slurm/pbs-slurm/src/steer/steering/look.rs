@@ -31,12 +31,18 @@ impl Steer {
         self.declined.retain(|key, _| seen.contains(key));
         self.begins.retain(|key, _| seen.contains(key));
         self.failed_starts.retain(|key, _| seen.contains(key));
+        self.killed.retain(|key, _| seen.contains(key));
         self.try_delayed_again(now);
         let (mut new, mut again) = (Vec::new(), Vec::new());
         self.altered = 0;
         self.altered_before = self.altered_last.take();
         // In the order of their numbers: who is followed comes first.
         for job in &jobs {
+            if controller.is_ahead(job.key) {
+                // This is older than what was ordered.
+                self.is_stale = true;
+                continue;
+            }
             match (&job.state, self.jobs.contains_key(&job.key)) {
                 (JobState::Pending(hold), is_known) if job.is_unclear => {
                     // Nothing is planned by half of what it wants, and nothing starts by that.
@@ -73,6 +79,10 @@ impl Steer {
         self.welcome(manager, controller, &new, now)?;
         let gone: Vec<Key> = self.jobs.keys().copied().filter(|key| !seen.contains(key)).collect();
         for key in gone {
+            if controller.is_ahead(key) {
+                self.is_stale = true;
+                continue;
+            }
             let may_have_begun = self.jobs.get(&key).is_some_and(|of| of.may_have_begun);
             let id = self.forget(key);
             let Some(row) = id.and_then(|id| manager.open_row(id)) else {
@@ -228,8 +238,10 @@ impl Steer {
             return;
         };
         of.may_have_begun = false;
+        let id = of.id;
         let Some(row) = row else {
-            // Its request is over, and it is not: it becomes another.
+            // Its request is over, and it is not: it becomes another, unless somebody ended it.
+            self.note_killed(manager, id, key);
             self.forget(key);
             self.is_stale = true;
             return;

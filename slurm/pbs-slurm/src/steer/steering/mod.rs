@@ -21,7 +21,7 @@ use pbs_manager::{Caller, Error, Happened, Manager};
 
 use self::last_ended::LastEnded;
 use crate::demands::Demands;
-use crate::steer::controller::{Controller, Event, Fault};
+use crate::steer::controller::{Controller, Event, Failed, Fault, OrderKind};
 use crate::steer::link::Link;
 use crate::steer::seen::{JobSeen, JobState, Key, Memory, Unread, World};
 use crate::steer::wish::begin_s;
@@ -67,6 +67,9 @@ pub struct Settings {
     pub remind_declined: Duration,
     /// Time after which a declined job is cancelled; `None`: never.
     pub cancel_declined: Option<Duration>,
+    /// Whether requests belong to the accounts of their users, who end them through a service of
+    /// the planner. Otherwise they have the names alone.
+    pub has_accounts: bool,
 }
 
 impl Default for Settings {
@@ -78,6 +81,7 @@ impl Default for Settings {
             again: Duration::from_secs(1),
             remind_declined: Duration::from_secs(7 * 86_400),
             cancel_declined: None,
+            has_accounts: false,
         }
     }
 }
@@ -204,6 +208,9 @@ pub struct Steer {
     /// Earliest starts that users want, of jobs that were taken out of the plan: the batch system
     /// shows the planned ones.
     begins: HashMap<Key, Option<u64>>,
+    /// Jobs that wait, and whose requests somebody ended in the planner, with the outcomes: they
+    /// are not planned again.
+    killed: HashMap<Key, String>,
     /// The last jobs that have ended. One that is sent back after that has another key.
     ended: LastEnded,
     /// Numbers of starts that failed, of jobs that wait.
@@ -214,6 +221,8 @@ pub struct Steer {
     looked: Duration,
     next_look: Duration,
     is_stale: bool,
+    /// Whether there were hints since the last look.
+    is_hinted: bool,
     refused: Vec<Refused>,
     /// Whether new or altered jobs were left for the next turn, which comes at once.
     is_behind: bool,
@@ -248,12 +257,14 @@ impl Steer {
             keys: HashMap::new(),
             declined: HashMap::new(),
             begins: HashMap::new(),
+            killed: HashMap::new(),
             ended: LastEnded::new(MOST_ENDED),
             failed_starts: HashMap::new(),
             tried_again: None,
             looked: Duration::ZERO,
             next_look: Duration::ZERO,
             is_stale: true,
+            is_hinted: false,
             refused: Vec::new(),
             is_behind: false,
             altered: 0,
@@ -300,6 +311,9 @@ impl Steer {
                 if let Some(key) = key_of(row).filter(|key| !self.jobs.contains_key(key)) {
                     self.begins.insert(key, begin_s(row));
                     self.ended.note(key, &row.user);
+                    if row.is_killed() {
+                        self.killed.insert(key, row.outcome.clone().unwrap_or_default());
+                    }
                 }
             }
             match paged.rows.last() {
@@ -350,9 +364,14 @@ impl Steer {
         if events.contains(&Event::Resync) {
             self.news.push("events were lost; all jobs are checked again".into());
         }
-        let mut committed = self.jobs.values().filter_map(|of| of.committed.as_ref());
-        let is_late = committed.any(|it| it.until <= now);
-        self.is_stale |= !events.is_empty() || now >= self.next_look || is_late || self.is_behind;
+        self.is_hinted |= !events.is_empty();
+        self.note_failed(controller);
+        // The look shows what has become of a job only after the answer to its revocation.
+        let answered = self.late_starts(now).into_iter().filter(|&key| controller.is_answered(key));
+        let answered: Vec<Key> = answered.collect();
+        self.check_starts(manager, controller, &answered, now);
+        let is_late = !self.late_starts(now).is_empty();
+        self.is_stale |= self.is_hinted || now >= self.next_look || is_late || self.is_behind;
         self.is_behind = false;
         if self.is_stale {
             match controller.snapshot() {
@@ -360,8 +379,9 @@ impl Steer {
                     self.world = world.after(&self.world);
                     self.is_stale = false;
                     self.looked = now;
-                    self.next_look = now
-                        + if events.is_empty() { self.settings.look } else { self.settings.again };
+                    let is_hinted = std::mem::take(&mut self.is_hinted);
+                    self.next_look =
+                        now + if is_hinted { self.settings.again } else { self.settings.look };
                     self.answers();
                     self.set_unread_aside(controller);
                     self.mark_requeued(controller);
@@ -369,6 +389,9 @@ impl Steer {
                     self.close_nodes(manager)?;
                     self.reconcile(manager, controller, now)?;
                 }
+                // The look is under way, and the plan goes on with the last one.
+                Err(Fault::Later) if self.is_up_to_date(manager, now) => {}
+                Err(Fault::Later) => return Ok(()),
                 Err(why) => {
                     // Nothing that was not committed starts meanwhile, so time stands still.
                     self.silent(&why);
@@ -376,7 +399,8 @@ impl Steer {
                 }
             }
         }
-        self.check_starts(manager, controller, now);
+        let late = self.late_starts(now);
+        self.check_starts(manager, controller, &late, now);
         manager.advance(now_s.max(manager.clock_s()))?;
         self.report_late(manager);
         self.carry_out(manager, controller, now);
@@ -385,6 +409,13 @@ impl Steer {
         self.show(manager, controller);
         self.old_declined(controller, now);
         Ok(())
+    }
+
+    /// Whether the plan may go on without a new look: the last one was answered, and there was no
+    /// time without a planner since.
+    fn is_up_to_date(&self, manager: &Manager<Link>, now: Duration) -> bool {
+        let past = now.saturating_sub(Duration::from_secs(manager.clock_s()));
+        self.looked > Duration::ZERO && self.unreachable.is_none() && past <= self.settings.grace
     }
 
     /// Handles a time in which no jobs could be let go: only jobs started that were let go before.
@@ -507,6 +538,30 @@ impl Steer {
         }
     }
 
+    /// Notes orders that were accepted, and could not be carried out.
+    fn note_failed(&mut self, controller: &mut dyn Controller) {
+        for Failed { job: key, kind, why, is_last } in controller.failed() {
+            let of = self.jobs.get_mut(&key);
+            match (kind, of, self.declined.get(&key)) {
+                (OrderKind::Commit, Some(of), _) if is_last => {
+                    (of.committed, of.shown) = (None, Shown::Stale);
+                    if let Fault::Never(why) = why {
+                        self.refused.push(Refused { key, why, not_before: None });
+                        continue;
+                    }
+                }
+                (OrderKind::Show, Some(of), _) => of.shown = Shown::Stale,
+                // What was shown before is no wish of its user.
+                (OrderKind::Show, None, Some(of)) => {
+                    self.begins.insert(key, of.begin_s);
+                }
+                (OrderKind::Stop, Some(of), _) => (of.is_ending, of.is_stopped) = (true, false),
+                _ => {}
+            }
+            self.failed(key, &kind.to_string(), &why);
+        }
+    }
+
     fn silent(&mut self, why: &Fault) {
         let why = why.to_string();
         if self.unreachable.as_ref() != Some(&why) {
@@ -529,7 +584,7 @@ impl Steer {
             ));
             // If it runs, it goes on; if it is gone, the next look tells.
             match unread.key.map(|key| (key, controller.hold(key))) {
-                None | Some((_, Ok(()) | Err(Fault::Gone | Fault::Started))) => {}
+                None | Some((_, Ok(()) | Err(Fault::Gone | Fault::Started | Fault::Later))) => {}
                 Some((key, Err(why))) => {
                     self.news.push(format!("job {}: hold: {why}", key.name()));
                 }

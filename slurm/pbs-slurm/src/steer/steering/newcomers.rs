@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use pbs_manager::ledger::account_user;
 use pbs_manager::{Error, Manager};
 
 use super::{operator, Asked, Declined, Steer};
@@ -27,6 +28,7 @@ impl Steer {
     pub(super) fn mark_requeued(&mut self, controller: &mut dyn Controller) {
         let requeued = JobState::Pending(Hold::Requeued);
         let held = self.world.jobs.iter().enumerate().filter(|(_, job)| job.state == requeued);
+        let held = held.filter(|(_, job)| !controller.is_ahead(job.key));
         let held: Vec<usize> = held.map(|(at, _)| at).collect();
         for (turn, at) in held.into_iter().enumerate() {
             let job = &mut self.world.jobs[at];
@@ -105,9 +107,16 @@ impl Steer {
                 None if is_early && self.was_sent_back(manager, job) => None,
                 None => job.start_s,
             };
+            if let Some(outcome) = self.killed.get(&job.key).cloned() {
+                self.decline_killed(controller, job, begin_s, &outcome);
+                continue;
+            }
             let plain = JobSeen { start_s: begin_s, ..job.clone() };
             match wish_of(&plain, &|name| self.request_of(name), now.as_secs()) {
-                Ok(wish) => {
+                Ok(mut wish) => {
+                    if self.settings.has_accounts {
+                        wish.user = account_user(&wish.user.name)?;
+                    }
                     wishes.push((operator(), wish));
                     wished.push((job, plain.start_s));
                 }
