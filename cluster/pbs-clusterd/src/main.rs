@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use clap::{Args, Parser, ValueEnum};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use pbs_clusterd::call::Call;
 use pbs_clusterd::limits::{Limits, CALLS};
 use pbs_clusterd::pace::{Clock, Pace};
@@ -122,13 +124,36 @@ engine nothing is run.
 SIGTERM ends it. The next service continues with the same plan.";
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    let mut command = Cli::command();
+    let given = command.get_matches_mut();
+    let cli = match Cli::from_arg_matches(&given) {
+        Ok(cli) => cli,
+        Err(error) => error.format(&mut command).exit(),
+    };
+    if let Some(why) = misplaced(&cli, &given) {
+        command.error(ErrorKind::ArgumentConflict, why).exit();
+    }
+    match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             journal::warning(&format!("pbs-clusterd: {why}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Returns what is wrong with an option of an engine that is not used, if one was given.
+fn misplaced(cli: &Cli, given: &ArgMatches) -> Option<String> {
+    let of_slurm = SlurmOptions::augment_args(clap::Command::new("slurm"));
+    let of_slurm = of_slurm.get_arguments().map(|of| (of.get_id().as_str(), EngineKind::Slurm));
+    let mut options = of_slurm.chain([("node_socket", EngineKind::Node)]);
+    let is_given = |id: &str| given.value_source(id) == Some(ValueSource::CommandLine);
+    let (id, engine) = options.find(|&(id, of)| of != cli.engine && is_given(id))?;
+    let engine = engine.to_possible_value()?;
+    let (option, engine) = (id.replace('_', "-"), engine.get_name().to_string());
+    Some(format!(
+        "--{option} is an option of --engine {engine}; write --engine {engine}, or leave out --{option}"
+    ))
 }
 
 fn run(cli: &Cli) -> Result<(), String> {

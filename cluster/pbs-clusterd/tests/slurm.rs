@@ -259,6 +259,8 @@ fn a_submission_is_refused_and_names_sbatch() {
     let alteration = Alteration { duration_s: Some(60), ..Alteration::default() };
     let said = refusal(client.alter(id, &alteration));
     assert!(said.contains("scontrol update JobId=7"), "{said}");
+    let said = refusal(client.reserve(&wanted("rset=1:ncpus=1", 60)));
+    assert!(said.contains("scontrol create reservation"), "{said}");
 }
 
 /// Calls are answered while squeue is silent, and their orders reach Slurm later.
@@ -337,5 +339,22 @@ fn a_restarted_service_continues() {
         assert_eq!(lab.has(8, State::Planned), second);
         let since = lab.orders().split_off(orders);
         assert!(!since.contains("release"), "{since}");
+    }
+}
+
+#[test]
+fn options_of_another_engine_are_refused() {
+    let cases = [
+        (["--partition", "p", "--engine", "node"], "--partition is an option of --engine slurm"),
+        (
+            ["--node-socket", "/s", "--engine", "slurm"],
+            "--node-socket is an option of --engine node",
+        ),
+    ];
+    for (options, expected) in cases {
+        let ran = std::process::Command::new(DAEMON).args(options).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected), "{said}");
     }
 }

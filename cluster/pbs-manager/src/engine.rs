@@ -121,6 +121,15 @@ pub trait Engine {
         let _ = (caller, command);
         Ok(())
     }
+    /// Checks whether that caller can reserve nodes in the plan.
+    ///
+    /// # Errors
+    ///
+    /// The reason, and what to write instead.
+    fn check_reservation(&self, caller: &Caller) -> Result<(), String> {
+        let _ = caller;
+        Ok(())
+    }
     /// A request has its nodes; of one that runs already, it is told again after a restart.
     fn start(&mut self, allocation: &Allocation);
     /// A request is not to run any more. It counts as over.
@@ -175,6 +184,10 @@ impl<E: Engine> Engine for &mut E {
 
     fn check_change(&self, caller: &Caller, command: &[String]) -> Result<(), String> {
         E::check_change(self, caller, command)
+    }
+
+    fn check_reservation(&self, caller: &Caller) -> Result<(), String> {
+        E::check_reservation(self, caller)
     }
 
     fn start(&mut self, allocation: &Allocation) {

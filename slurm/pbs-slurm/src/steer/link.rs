@@ -84,6 +84,15 @@ impl Engine for Link {
         ))
     }
 
+    fn check_reservation(&self, caller: &Caller) -> Result<(), String> {
+        if caller.user == User::from(CONTROLLER) {
+            return Ok(());
+        }
+        Err("Slurm has the reservations of this cluster, and the plan keeps to them; make one with \
+             scontrol create reservation"
+            .into())
+    }
+
     fn start(&mut self, allocation: &Allocation) {
         self.orders.push(Order::Start(allocation.clone()));
     }
