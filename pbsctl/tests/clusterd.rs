@@ -12,6 +12,7 @@ use std::time::Duration;
 use common::schemas::Schemas;
 use common::{directory, pbsctl, Ran};
 use pbs_clusterd::limits::{Limits, CALLS, OPERATOR_SHARE};
+use pbs_clusterd::pace::Clock;
 use pbs_clusterd::service::Service;
 use pbs_clusterd::session::{self, Notices};
 use pbs_launch::signals::Signals;
@@ -89,7 +90,7 @@ fn serve(socket: &Path, ledger: PathBuf, held: Limits) -> Notices {
         let signals = Signals::new().unwrap();
         let opened = Manager::open(&ledger, Access::Write, Simulated::default());
         let cluster = opened.unwrap().0;
-        Service::new(cluster, signals, held, notices).run(&mut inbox).unwrap();
+        Service::new(cluster, Clock, signals, held, notices).run(&mut inbox).unwrap();
     });
     of_lab
 }
