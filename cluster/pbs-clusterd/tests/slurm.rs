@@ -6,6 +6,7 @@ mod common;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -352,7 +353,7 @@ fn options_of_another_engine_are_refused() {
         ),
     ];
     for (options, expected) in cases {
-        let ran = std::process::Command::new(DAEMON).args(options).output().unwrap();
+        let ran = Command::new(env!("CARGO_BIN_EXE_pbs-clusterd")).args(options).output().unwrap();
         let said = String::from_utf8_lossy(&ran.stderr);
         assert_eq!(ran.status.code(), Some(2), "{said}");
         assert!(said.contains(expected), "{said}");
