@@ -18,6 +18,9 @@ const UNKNOWN: &str = "invalid keyword: ";
 /// The word, with a number behind it.
 const WORD: &str = "pbs-end-";
 
+/// Greatest length of what it says before it answers.
+const MOST_SAID: usize = 1 << 20;
+
 /// Outcome of a command.
 pub type Answer = Result<(), Fault>;
 
@@ -83,7 +86,7 @@ impl Pipe {
         };
         // What it says must be read before it has said too much, so not all at once.
         let mut answers = Vec::with_capacity(commands.len());
-        let until = Instant::now() + patience * u32::try_from(commands.len()).unwrap_or(u32::MAX);
+        let mut until = Instant::now() + patience;
         let mut rest = text.as_bytes();
         for number in first..=self.count {
             let end = format!("{UNKNOWN}{WORD}{number}\n");
@@ -91,6 +94,7 @@ impl Pipe {
                 if let Some(at) = running.said.find(&end) {
                     answers.push(answer_of(&running.said[..at]));
                     running.said.drain(..at + end.len());
+                    until = Instant::now() + patience;
                     break;
                 }
                 running.go_on(&mut rest, until)?;
@@ -152,6 +156,9 @@ impl Running {
             match self.stderr.read(&mut buffer)? {
                 0 => return Err(io::ErrorKind::UnexpectedEof.into()),
                 read => self.said += &String::from_utf8_lossy(&buffer[..read]),
+            }
+            if self.said.len() > MOST_SAID {
+                return Err(io::Error::other("it says too much"));
             }
         }
         Ok(())
@@ -244,6 +251,30 @@ done
         assert!(matches!(pipe.say(&["sleep".into()]), Err(Fault::Unreachable(_))));
         let mut pipe = Pipe::new("/no/such/program", Duration::from_millis(200));
         assert!(matches!(pipe.say(&["hold 1".into()]), Err(Fault::Unreachable(_))));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    /// Many commands at once are no reason to wait longer for the first of them.
+    #[test]
+    fn the_patience_is_that_of_each_command() {
+        let path = script("many", TALKS);
+        let begun = Instant::now();
+        let mut pipe = Pipe::new(path.to_str().unwrap(), Duration::from_secs(1));
+        let mut say = vec!["sleep".to_string()];
+        say.resize(200, "hold 1".into());
+        assert!(matches!(pipe.say(&say), Err(Fault::Unreachable(_))));
+        assert!(begun.elapsed() < Duration::from_secs(100));
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn one_that_says_too_much_is_ended() {
+        let path = script("yells", "#!/bin/sh\nexec yes >&2\n");
+        let mut pipe = Pipe::new(path.to_str().unwrap(), Duration::from_secs(600));
+        let Err(Fault::Unreachable(why)) = pipe.say(&["hold 1".into()]) else {
+            panic!("it has answered");
+        };
+        assert!(why.contains("says too much"), "{why}");
         std::fs::remove_file(path).unwrap();
     }
 

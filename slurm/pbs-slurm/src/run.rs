@@ -3,15 +3,17 @@
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::steer::Fault;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::process::{kill_process_group, Pid, Signal};
 
 /// Greatest length of what a program prints.
-const MOST_BYTES: usize = 1 << 30;
+const MOST_BYTES: usize = 1 << 28;
 /// Greatest number of times that `patience` is waited for all of the output.
 const MOST_PATIENCE: u32 = 12;
 /// Time between two looks whether a program has ended that has closed its output.
@@ -40,11 +42,13 @@ pub(crate) fn output_of(
         };
         Fault::Unreachable(why)
     };
+    // With those that it has started, which may keep its output open.
+    command.process_group(0);
     let mut child = command.spawn().map_err(failed)?;
     let ended = read_all(&mut child, patience);
     if ended.is_err() {
-        // A child that has ended cannot be killed.
-        let _ = child.kill();
+        // A group that has ended cannot be killed.
+        let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         // A child that was waited for has no status.
         let _ = child.wait();
     }
@@ -69,7 +73,14 @@ fn read_all(child: &mut Child, patience: Duration) -> io::Result<(ExitStatus, Ve
         let of_output = is_printing.then(|| output.as_fd());
         let of_errors = is_saying.then(|| errors.as_fd());
         let until = (Instant::now() + patience).min(last);
-        let [prints, says] = ready([of_output, of_errors], until)?;
+        let [prints, says] = match ready([of_output, of_errors], until) {
+            // What it has started keeps its output open.
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => match child.try_wait()? {
+                Some(status) => return Ok((status, printed, said)),
+                None => return Err(error),
+            },
+            ready => ready?,
+        };
         if prints {
             is_printing = read_some(&mut output, &mut printed)?;
         }
@@ -151,5 +162,30 @@ mod tests {
             assert!(why.contains("/bin/sh was silent for 200 ms"), "{why}");
         }
         assert!(begun.elapsed() < Duration::from_secs(300));
+    }
+
+    #[test]
+    fn what_a_silent_program_has_started_is_killed_with_it() {
+        let file = std::env::temp_dir().join(format!("pbs-slurm-run-{}", std::process::id()));
+        let script = format!("sleep 600 & echo $! >{}; exec sleep 600", file.display());
+        assert!(sh(&script, Duration::from_millis(500)).is_err());
+        let started: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+        // Nobody may take its status, and it is a zombie then.
+        let is_there = || {
+            let stat = std::fs::read_to_string(format!("/proc/{started}/stat"));
+            stat.is_ok_and(|stat| stat.rsplit(") ").next().is_some_and(|it| !it.starts_with('Z')))
+        };
+        let begun = Instant::now();
+        while is_there() {
+            assert!(begun.elapsed() < LONG);
+            sleep(REAP);
+        }
+        std::fs::remove_file(file).unwrap();
+    }
+
+    #[test]
+    fn output_of_a_program_that_has_ended_is_complete() {
+        let script = "sleep 5 & echo well";
+        assert_eq!(sh(script, Duration::from_millis(200)), Ok("well\n".into()));
     }
 }
