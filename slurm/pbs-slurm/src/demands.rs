@@ -8,7 +8,7 @@ use pbs_resources::Item;
 use pbs_resources::Value;
 
 /// Part of a job to which an amount of a generic resource belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Per {
     /// Each node.
     Node,
@@ -19,7 +19,7 @@ pub enum Per {
 }
 
 /// Amount of a generic resource, such as accelerators.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Gres {
     /// Name of the resource: `gpu`.
     pub name: String,
@@ -40,7 +40,7 @@ impl Gres {
 }
 
 /// Demands of a job beside cores and memory.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Demands {
     /// Generic resources.
     pub gres: Vec<(Per, Gres)>,

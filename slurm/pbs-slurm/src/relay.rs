@@ -30,6 +30,9 @@ use crate::steer::{Controller, Event, Failed, Fault, Key, OrderKind, Revoked, Wo
 
 /// Orders that are not answered yet, at most. Further ones are given later.
 const MOST_ORDERS: usize = 1024;
+/// Orders that are not answered yet, at most, beside which users are told of plans: what starts and
+/// holds jobs must not wait behind thousands of these.
+const MOST_BESIDE: usize = 32;
 /// Time after which a commitment that has waited is not carried out: the plan may be another.
 const COMMIT_AGE: Duration = Duration::from_secs(5);
 /// Time that a look may take before Slurm counts as silent, and the plan's time stands still.
@@ -43,6 +46,17 @@ const SLEEP: Duration = Duration::from_secs(60);
 pub trait Served: Controller {
     /// Waits until something happened there, or something is at the bell, at most for that time.
     fn wait(&mut self, bell: BorrowedFd<'_>, most: Duration);
+
+    /// Takes what each job asks for ([`JobSeen::asks`](crate::steer::JobSeen::asks)), as the batch
+    /// system showed it in the last look.
+    fn take_asked(&mut self) -> HashMap<Key, u64>;
+
+    /// What a job asks for now; `None`: that job is not there.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it can't be read.
+    fn asks(&mut self, job: Key) -> Result<Option<u64>, Fault>;
 }
 
 /// Command to the batch system.
@@ -57,6 +71,8 @@ enum Command {
         start_s: Option<u64>,
         limit_s: Option<u64>,
         least_cpus: Option<u64>,
+        /// Number of the look by which it was planned.
+        planned_by: u64,
     },
     Revoke(Key),
     Stop(Key, String),
@@ -116,6 +132,8 @@ pub struct Relay {
     last: HashMap<Key, u64>,
     revocations: HashMap<Key, RevocationAnswer>,
     look: Option<(u64, Result<World, Fault>)>,
+    /// Number of the last look that the steering has.
+    seen: u64,
     /// Time at which the look was given that is under way.
     looking: Option<Instant>,
     /// The last look that failed.
@@ -142,6 +160,7 @@ impl Relay {
             served,
             orders: receiver,
             next: None,
+            asked: HashMap::new(),
             bell: Arc::clone(&bell),
             reports: Arc::clone(&reports),
             wake,
@@ -157,6 +176,7 @@ impl Relay {
             last: HashMap::new(),
             revocations: HashMap::new(),
             look: None,
+            seen: 0,
             looking: None,
             blind: None,
             failed: Vec::new(),
@@ -260,6 +280,7 @@ impl Relay {
 
     /// A look shows what the orders up to that number have done.
     fn shown(&mut self, number: u64) {
+        self.seen = number;
         self.last.retain(|_, last| *last > number);
         let is_old = |of: &RevocationAnswer| of.number <= number;
         let old: Vec<Key> =
@@ -337,7 +358,8 @@ impl Controller for Relay {
         least_cpus: Option<u64>,
     ) -> Result<(), Fault> {
         let nodes = nodes.to_vec();
-        let command = Command::Commit { job, nodes, start_s, limit_s, least_cpus };
+        let planned_by = self.seen;
+        let command = Command::Commit { job, nodes, start_s, limit_s, least_cpus, planned_by };
         self.order(job, OrderKind::Commit, command)
     }
 
@@ -378,6 +400,10 @@ impl Controller for Relay {
         self.last.contains_key(&job)
     }
 
+    fn has_room(&self) -> bool {
+        self.accepted.len() < MOST_BESIDE
+    }
+
     fn is_answered(&self, job: Key) -> bool {
         self.revocations.contains_key(&job)
     }
@@ -398,6 +424,8 @@ struct Worker<S, W> {
     orders: Receiver<Order>,
     /// Order that was taken and is not carried out yet.
     next: Option<Order>,
+    /// What each job asked for in the last look, and the number of the look since which it does.
+    asked: HashMap<Key, (u64, u64)>,
     bell: Arc<OwnedFd>,
     reports: Arc<Mutex<Reports>>,
     wake: W,
@@ -443,14 +471,22 @@ impl<S: Served, W: Fn()> Worker<S, W> {
                 // A look without the hints before it would be an old one.
                 self.take_hints();
                 let seen = self.served.snapshot();
+                if seen.is_ok() {
+                    self.note_asked(number);
+                }
                 lock(&self.reports).look = Some((number, seen));
                 (self.wake)();
                 return;
             }
             Command::Hold(job) => return self.hold_all(number, job),
-            Command::Commit { .. } if given.elapsed() >= COMMIT_AGE => Err(Fault::Later),
-            Command::Commit { job, nodes, start_s, limit_s, least_cpus } => {
-                unit(self.served.commit(job, &nodes, start_s, limit_s, least_cpus))
+            Command::Commit { .. } | Command::Stop(..) if given.elapsed() >= COMMIT_AGE => {
+                Err(Fault::Later)
+            }
+            Command::Commit { job, nodes, start_s, limit_s, least_cpus, planned_by } => {
+                let planned = self.check_planned(job, planned_by);
+                let committed = planned
+                    .and_then(|()| self.served.commit(job, &nodes, start_s, limit_s, least_cpus));
+                unit(committed)
             }
             Command::Show(job, start_s, why) => unit(self.served.show(job, start_s, &why)),
             Command::Revoke(job) => self.served.revoke(job).map(Some),
@@ -460,6 +496,28 @@ impl<S: Served, W: Fn()> Worker<S, W> {
             Command::Notify(job, text) => unit(self.served.notify(job, &text)),
         };
         self.report([(number, outcome)]);
+    }
+
+    /// Notes what jobs ask for in a look.
+    fn note_asked(&mut self, number: u64) {
+        let before = std::mem::take(&mut self.asked);
+        let since = |(job, asks)| {
+            let known = before.get(&job).filter(|(of, _)| *of == asks);
+            (job, (asks, known.map_or(number, |&(_, since)| since)))
+        };
+        self.asked = self.served.take_asked().into_iter().map(since).collect();
+    }
+
+    /// Refuses a commitment of a job that asks for something else than in the look by which it was
+    /// planned: its user may have changed it since.
+    fn check_planned(&mut self, job: Key, planned_by: u64) -> Result<(), Fault> {
+        let known = self.asked.get(&job).filter(|(_, since)| *since <= planned_by);
+        let planned = known.map(|&(asks, _)| asks).ok_or(Fault::Later)?;
+        match self.served.asks(job)? {
+            None => Err(Fault::Gone),
+            Some(asks) if asks != planned => Err(Fault::Later),
+            Some(_) => Ok(()),
+        }
     }
 
     /// Holds a job, and those that are to be held next, together.

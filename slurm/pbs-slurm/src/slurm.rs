@@ -50,6 +50,8 @@ pub struct Slurm {
     details: Book,
     /// Cores and memory as users gave them, of jobs that wait.
     own: HashMap<Key, Own>,
+    /// What each job asks for, as the last look showed it.
+    asked: HashMap<Key, u64>,
     /// Reservations, as they were read last.
     reservations: Vec<Closing>,
 }
@@ -86,6 +88,7 @@ impl Slurm {
             extras: HashMap::new(),
             details: Book::default(),
             own: HashMap::new(),
+            asked: HashMap::new(),
             reservations: Vec::new(),
         })
     }
@@ -123,6 +126,18 @@ impl Slurm {
         let mut all = vec!["-o", format.as_str()];
         all.extend(columns);
         Ok(jobs_of(&self.jobs(&all)?, &mark, &self.hints.ends))
+    }
+
+    /// The row of a job; `None`: that job is not there.
+    fn row(&self, job: Key) -> Result<Option<JobSeen>, Fault> {
+        let (jobs, unread) = match self.rows(&["-j", &job.job.to_string()]) {
+            Err(Fault::Unreachable(why)) if why.contains("Invalid job id") => return Ok(None),
+            rows => rows?,
+        };
+        if let Some(unread) = unread.iter().find(|unread| unread.key == Some(job)) {
+            return Err(Fault::Unreachable(format!("squeue: {:?} can't be read", unread.what)));
+        }
+        Ok(jobs.into_iter().find(|seen| seen.key == job))
     }
 
     /// Looks up what columns don't say, of those of whom it is not known.
@@ -386,6 +401,7 @@ impl Controller for Slurm {
             }
         }
         let (mut jobs, unread) = self.rows(&[])?;
+        self.asked = jobs.iter().map(|job| (job.key, job.asks())).collect();
         self.add_extras(&mut jobs)?;
         self.add_memory(&mut jobs);
         self.restore_sizes(&mut jobs);
@@ -444,13 +460,7 @@ impl Controller for Slurm {
     fn revoke(&mut self, job: Key) -> Result<Revoked, Fault> {
         self.hold(job)?;
         // A job that runs can be held, too, and goes on.
-        let number = job.job.to_string();
-        let (jobs, unread) = self.rows(&["-j", &number])?;
-        if let Some(unread) = unread.iter().find(|unread| unread.key == Some(job)) {
-            return Err(Fault::Unreachable(format!("squeue: {:?} can't be read", unread.what)));
-        }
-        let seen = jobs.into_iter().find(|seen| seen.key == job);
-        match seen.map(|seen| seen.state) {
+        match self.row(job)?.map(|seen| seen.state) {
             None
             | Some(crate::steer::JobState::Over(_) | crate::steer::JobState::Completing(_)) => {
                 Err(Fault::Gone)
@@ -463,6 +473,10 @@ impl Controller for Slurm {
     fn stop(&mut self, job: Key, why: &str) -> Answer {
         // An end without a reason would look as if nobody knew of it.
         self.show_comment(job, why)?;
+        // Numbers are used again after a crash: this one may be that of another's job by now.
+        if self.row(job)?.is_none() {
+            return Err(Fault::Gone);
+        }
         match self.run("scancel", &[&job.name()]) {
             Ok(_) => Ok(()),
             Err(Fault::Unreachable(why)) if why.contains("Invalid job id") => Err(Fault::Gone),
@@ -490,6 +504,14 @@ impl Controller for Slurm {
 impl Served for Slurm {
     fn wait(&mut self, bell: BorrowedFd<'_>, most: Duration) {
         self.hints.wait(Some(bell), most);
+    }
+
+    fn take_asked(&mut self) -> HashMap<Key, u64> {
+        std::mem::take(&mut self.asked)
+    }
+
+    fn asks(&mut self, job: Key) -> Result<Option<u64>, Fault> {
+        Ok(self.row(job)?.map(|seen| seen.asks()))
     }
 }
 

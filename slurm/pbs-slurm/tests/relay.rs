@@ -4,14 +4,15 @@
 
 mod common;
 
+use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::{committed, settings, SITE, T, WINDOW_S};
-use pbs_manager::ledger::Row;
-use pbs_manager::Manager;
+use pbs_manager::ledger::{Row, State};
+use pbs_manager::{Caller, Manager};
 use pbs_slurm::steer::{
     Controller, Event, Fault, JobState, Key, Link, Revoked, Simulated, Steer, World,
 };
@@ -19,6 +20,10 @@ use pbs_slurm::{Relay, Served};
 
 /// Time after which a step counts as failed.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+fn operator() -> Caller {
+    Caller { user: "root".into(), is_operator: true }
+}
 
 /// A batch system whose looks a test can keep back.
 #[derive(Default)]
@@ -28,6 +33,12 @@ struct Kept {
     keeps: bool,
     /// Number of looks that were taken.
     looks: u64,
+    /// What jobs asked for in the last one.
+    asked: HashMap<Key, u64>,
+    /// Number of orders for limits that fail.
+    failing_limits: u64,
+    /// Jobs that were stopped.
+    stopped: Vec<Key>,
 }
 
 #[derive(Clone, Default)]
@@ -49,6 +60,8 @@ impl Controller for Fake {
         let mut kept = self.lock();
         let seen = kept.slurm.snapshot();
         kept.looks += 1;
+        let jobs = seen.iter().flat_map(World::jobs).map(|job| (job.key, job.asks()));
+        kept.asked = jobs.collect();
         while kept.keeps {
             kept = self.0 .1.wait(kept).unwrap();
         }
@@ -79,11 +92,18 @@ impl Controller for Fake {
     }
 
     fn stop(&mut self, job: Key, why: &str) -> Result<(), Fault> {
-        self.lock().slurm.stop(job, why)
+        let mut kept = self.lock();
+        kept.stopped.push(job);
+        kept.slurm.stop(job, why)
     }
 
     fn limit(&mut self, job: Key, limit_s: u64) -> Result<(), Fault> {
-        self.lock().slurm.limit(job, limit_s)
+        let mut kept = self.lock();
+        if kept.failing_limits > 0 {
+            kept.failing_limits -= 1;
+            return Err(Fault::Unreachable("it says nothing".into()));
+        }
+        kept.slurm.limit(job, limit_s)
     }
 
     fn comment(&mut self, job: Key, text: &str) -> Result<(), Fault> {
@@ -103,6 +123,14 @@ impl Served for Fake {
     fn wait(&mut self, _: BorrowedFd<'_>, most: Duration) {
         // The bell is looked at soon enough.
         sleep(most.min(Duration::from_millis(1)));
+    }
+
+    fn take_asked(&mut self) -> HashMap<Key, u64> {
+        std::mem::take(&mut self.lock().asked)
+    }
+
+    fn asks(&mut self, job: Key) -> Result<Option<u64>, Fault> {
+        Ok(self.lock().slurm.job(job).map(|seen| seen.asks()))
     }
 }
 
@@ -316,4 +344,89 @@ fn orders_that_wait_are_bounded() {
         relay.events();
         sleep(Duration::from_millis(1));
     }
+}
+
+/// A user who changes a job between its plan and its start gets no more than was planned.
+#[test]
+fn a_job_that_was_changed_since_it_was_planned_is_not_let_go() {
+    let mut lab = Lab::new("changed");
+    let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 20);
+    let start_s = T + 2 * WINDOW_S;
+    lab.fake.lock().slurm.alter(key, |job| job.start_s = Some(start_s));
+    lab.until("it is planned", |lab| lab.told(key).starts_with("planned on"));
+    lab.until("no look is under way", |lab| !lab.relay.is_looking());
+    // A look is on its way, and the commitment waits behind it.
+    lab.fake.keep(true);
+    let looks = lab.fake.lock().looks;
+    lab.hint(key);
+    lab.until("a look was taken", |lab| lab.has_looked(looks + 1));
+    while lab.now_s + WINDOW_S < start_s {
+        lab.now_s += 1;
+        lab.turn();
+    }
+    assert!(lab.relay.is_ahead(key));
+    lab.fake.lock().slurm.alter(key, |job| (job.cpus, job.min_cpus, job.tasks) = (2, 2, 2));
+    lab.fake.keep(false);
+    lab.until("it is let go", |lab| committed(&lab.state(key)));
+    assert!(lab.row(key).rset.contains("ncpus=2"), "{:?}", lab.row(key));
+    assert_eq!(lab.fake.lock().slurm.commits.len(), 1);
+}
+
+/// A request is ended between the release of its job and the start. The job starts before its hold
+/// arrives, and is ended, as a running one would be.
+#[test]
+fn a_job_that_starts_before_the_hold_of_its_user_arrives_is_ended() {
+    let mut lab = Lab::new("recalled");
+    let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 1000);
+    let start_s = T + 2 * WINDOW_S;
+    lab.fake.lock().slurm.alter(key, |job| job.start_s = Some(start_s));
+    lab.until("it is planned", |lab| lab.told(key).starts_with("planned on"));
+    while lab.now_s + WINDOW_S <= start_s {
+        lab.second();
+    }
+    lab.until("it is let go", |lab| committed(&lab.state(key)));
+    let other = lab.fake.lock().slurm.submit(2, 4, 8, 60, 5);
+    lab.until("another is planned", |lab| lab.told(other).starts_with("planned on"));
+    lab.until("no look is under way", |lab| !lab.relay.is_looking());
+    lab.fake.keep(true);
+    let looks = lab.fake.lock().looks;
+    lab.hint(key);
+    lab.until("a look was taken", |lab| lab.has_looked(looks + 1));
+    let id = lab.row(key).id;
+    lab.manager.kill(&operator(), id).unwrap();
+    lab.turn();
+    assert_eq!(lab.row(key).state, State::Ended);
+    for _ in 0..WINDOW_S + 2 {
+        lab.now_s += 1;
+        lab.fake.lock().slurm.tick();
+    }
+    assert_eq!(lab.state(key), JobState::Running);
+    lab.fake.keep(false);
+    lab.until("it is stopped", |lab| lab.fake.lock().stopped.contains(&key));
+    for _ in 0..60 {
+        lab.second();
+    }
+    lab.until("the other one is over", |lab| lab.manager.open_rows().is_empty());
+    assert_eq!(lab.row(other).outcome.as_deref(), Some("completed"), "{:?}", lab.news);
+    assert_eq!(lab.fake.lock().stopped, [key]);
+}
+
+/// What was promised to a user is done, though the batch system does not answer at first.
+#[test]
+fn an_extension_that_fails_is_given_again() {
+    let mut lab = Lab::new("extended");
+    let key = lab.fake.lock().slurm.submit(1, 1, 1, 600, 2000);
+    for _ in 0..5 {
+        lab.second();
+    }
+    lab.until("it runs", |lab| lab.row(key).state == State::Running);
+    lab.fake.lock().failing_limits = 2;
+    let (id, limit_s) = (lab.row(key).id, lab.fake.lock().slurm.job(key).unwrap().limit_s);
+    lab.manager.extend(&operator(), id, 60).unwrap();
+    for _ in 0..40 {
+        lab.second();
+    }
+    assert_eq!(lab.fake.lock().failing_limits, 0);
+    let raised_s = lab.fake.lock().slurm.job(key).unwrap().limit_s;
+    assert!(raised_s > limit_s, "{limit_s:?} {raised_s:?}");
 }

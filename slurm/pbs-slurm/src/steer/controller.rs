@@ -197,6 +197,11 @@ pub trait Controller {
         false
     }
 
+    /// Whether users may be told of plans now: few orders wait.
+    fn has_room(&self) -> bool {
+        true
+    }
+
     /// Whether the next [`Self::revoke`] of that job returns the answer to an earlier call.
     fn is_answered(&self, job: Key) -> bool {
         let _ = job;

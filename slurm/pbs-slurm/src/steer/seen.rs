@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::str::FromStr;
 
@@ -144,6 +145,17 @@ pub struct JobSeen {
 }
 
 impl JobSeen {
+    /// A number that changes if the job asks for something else: its sizes, its demands, or the
+    /// words of its user.
+    pub fn asks(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let nodes = (self.nodes_wanted, self.max_nodes, self.is_exclusive);
+        let cores = (self.cpus, self.min_cpus, self.tasks, self.cpus_per_task);
+        (nodes, cores, self.memory).hash(&mut hasher);
+        (&self.demands, &self.words).hash(&mut hasher);
+        hasher.finish()
+    }
+
     /// Number of nodes that its user requests.
     ///
     /// A commitment sets this number, after which the batch system may show a greater one.
@@ -279,7 +291,7 @@ impl JobSeen {
 }
 
 /// Memory of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Memory {
     /// All memory of its nodes.
     All,

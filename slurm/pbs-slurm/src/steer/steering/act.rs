@@ -262,9 +262,33 @@ impl Steer {
         };
         let wanted_s = until_s.saturating_sub(start_s);
         if wanted_s > limit_s.saturating_add(row.allocate_s) {
+            self.extended.insert(key, until_s);
             match controller.limit(key, wanted_s) {
                 Ok(()) => self.is_stale = true,
-                Err(why) => self.failed(key, "limit", &why),
+                Err(why) => {
+                    if matches!(why, Fault::Denied(_) | Fault::Never(_)) {
+                        self.extended.remove(&key);
+                    }
+                    self.failed(key, "limit", &why);
+                }
+            }
+        } else {
+            self.extended.remove(&key);
+        }
+    }
+
+    /// Raises the limits of jobs whose requests were extended, where that has failed before.
+    pub(super) fn extend_again(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+    ) {
+        let extended = self.extended.iter().filter(|(&key, _)| !controller.is_ahead(key));
+        let extended: Vec<(Key, u64)> = extended.map(|(&key, &until_s)| (key, until_s)).collect();
+        for (key, until_s) in extended {
+            match self.jobs.get(&key).map(|of| of.id) {
+                Some(id) => self.extend(manager, controller, id, until_s),
+                None => drop(self.extended.remove(&key)),
             }
         }
     }
@@ -279,6 +303,9 @@ impl Steer {
         });
         let waiting: Vec<(Key, RequestId)> = waiting.take(SHOWN_AT_ONCE).collect();
         for (key, id) in waiting {
+            if !controller.has_room() {
+                return;
+            }
             let begin_s = manager.open_row(id).as_ref().and_then(begin_s);
             if let Err(why) = controller.show(key, begin_s, "waits: it has no place in the plan") {
                 self.failed(key, "show", &why);
@@ -293,6 +320,9 @@ impl Steer {
     /// Tells users when their jobs are planned, the soonest first.
     pub(super) fn show(&mut self, manager: &Manager<Link>, controller: &mut dyn Controller) {
         self.show_waiting(manager, controller);
+        if !controller.has_room() {
+            return;
+        }
         let planned = self.jobs.iter().filter_map(|(&key, of)| {
             let standing = manager.planner().standing(of.id)?;
             let start_s = standing.start_s.filter(|_| !standing.is_running)?;
@@ -303,6 +333,9 @@ impl Steer {
         let mut planned: Vec<(u64, Key, RequestId)> = planned.collect();
         planned.sort_unstable();
         for (start_s, key, id) in planned.into_iter().take(SHOWN_AT_ONCE) {
+            if !controller.has_room() {
+                return;
+            }
             let where_to = format!("planned on {}", nodes_of(manager, id).join(","));
             match controller.show(key, Some(start_s), &where_to) {
                 Ok(()) => {

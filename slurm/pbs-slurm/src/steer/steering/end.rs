@@ -35,12 +35,16 @@ impl Steer {
             return;
         }
         of.shown = Shown::Stale;
-        if of.committed.take().is_some() {
+        let was_let_go = of.committed.take().is_some();
+        if was_let_go {
             // It has to be held before it is planned again, or declined.
             self.send_back(controller, key);
         }
         if row.is_none() {
             self.dropped(manager, controller, id, key);
+            if let Some(outcome) = self.killed.get(&key).filter(|_| was_let_go) {
+                self.recalled.insert(key, outcome.clone());
+            }
         }
     }
 
@@ -67,6 +71,17 @@ impl Steer {
             return;
         }
         self.decline(controller, &job, begin_s, &format!("declined: {outcome}"));
+    }
+
+    /// Ends a job that began before its hold arrived, and whose request somebody ended. No plan has
+    /// it, and its nodes would count as free.
+    pub(super) fn end_recalled(&mut self, controller: &mut dyn Controller, key: Key) {
+        let Some(outcome) = self.recalled.get(&key) else {
+            return;
+        };
+        if let Err(why) = controller.stop(key, &format!("ended by the planner: {outcome}")) {
+            self.failed(key, "stop", &why);
+        }
     }
 
     /// Notes that somebody ended a request in the planner, if that is so.
@@ -135,9 +150,10 @@ impl Steer {
             match controller.stop(key, &format!("ended by the planner: {why}")) {
                 Ok(()) | Err(Fault::Gone) => {
                     if let Some(of) = self.jobs.get_mut(&key) {
-                        (of.is_ending, of.is_stopped) = (false, true);
+                        of.is_ending = false;
+                        // One that goes on nevertheless is ended again at the next look that is due.
+                        self.is_stale |= !std::mem::replace(&mut of.is_stopped, true);
                     }
-                    self.is_stale = true;
                 }
                 Err(why) => self.failed(key, "stop", &why),
             }

@@ -32,6 +32,8 @@ impl Steer {
         self.begins.retain(|key, _| seen.contains(key));
         self.failed_starts.retain(|key, _| seen.contains(key));
         self.killed.retain(|key, _| seen.contains(key));
+        self.recalled.retain(|key, _| seen.contains(key));
+        self.extended.retain(|key, _| seen.contains(key));
         self.try_delayed_again(now);
         let (mut new, mut again) = (Vec::new(), Vec::new());
         self.altered = 0;
@@ -56,7 +58,11 @@ impl Steer {
                     self.is_stale = true;
                 }
                 (_, true) => self.known(manager, controller, job, now),
+                (JobState::Running, false) => self.end_recalled(controller, job.key),
                 (JobState::Pending(hold), false) => {
+                    if *hold == Hold::Admin {
+                        self.recalled.remove(&job.key);
+                    }
                     // One that could start by itself is held at once.
                     let is_first = new.len() < NEW_AT_ONCE || *hold == Hold::No;
                     let is_new = !self.is_declined(job) || *hold != Hold::Admin;

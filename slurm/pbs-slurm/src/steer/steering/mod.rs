@@ -211,6 +211,12 @@ pub struct Steer {
     /// Jobs that wait, and whose requests somebody ended in the planner, with the outcomes: they
     /// are not planned again.
     killed: HashMap<Key, String>,
+    /// Jobs that were let go when somebody ended their requests, with the outcomes, until they are
+    /// seen held: one that has begun meanwhile is ended, as a running one is.
+    recalled: HashMap<Key, String>,
+    /// Times until which running jobs may take, of requests that were extended, until a look shows
+    /// that their limits are raised.
+    extended: HashMap<Key, u64>,
     /// The last jobs that have ended. One that is sent back after that has another key.
     ended: LastEnded,
     /// Numbers of starts that failed, of jobs that wait.
@@ -258,6 +264,8 @@ impl Steer {
             declined: HashMap::new(),
             begins: HashMap::new(),
             killed: HashMap::new(),
+            recalled: HashMap::new(),
+            extended: HashMap::new(),
             ended: LastEnded::new(MOST_ENDED),
             failed_starts: HashMap::new(),
             tried_again: None,
@@ -295,6 +303,7 @@ impl Steer {
     /// Reads the earliest starts that users want of jobs that were taken out of the plan: the batch
     /// system may still show a planned start of such a job.
     fn read_begins(&mut self, manager: &Manager<Link>) {
+        let until_s = manager.clock_s().saturating_add(self.settings.window.as_secs());
         let mut from = manager.planner().next_id().saturating_sub(RECENT);
         loop {
             let paged = match manager.rows_above(from, PART) {
@@ -312,7 +321,11 @@ impl Steer {
                     self.begins.insert(key, begin_s(row));
                     self.ended.note(key, &row.user);
                     if row.is_killed() {
-                        self.killed.insert(key, row.outcome.clone().unwrap_or_default());
+                        let outcome = row.outcome.clone().unwrap_or_default();
+                        if row.start_s.is_some_and(|start_s| start_s <= until_s) {
+                            self.recalled.insert(key, outcome.clone());
+                        }
+                        self.killed.insert(key, outcome);
                     }
                 }
             }
@@ -388,6 +401,7 @@ impl Steer {
                     self.wake(manager, now)?;
                     self.close_nodes(manager)?;
                     self.reconcile(manager, controller, now)?;
+                    self.extend_again(manager, controller);
                 }
                 // The look is under way, and the plan goes on with the last one.
                 Err(Fault::Later) if self.is_up_to_date(manager, now) => {}
@@ -556,6 +570,9 @@ impl Steer {
                     self.begins.insert(key, of.begin_s);
                 }
                 (OrderKind::Stop, Some(of), _) => (of.is_ending, of.is_stopped) = (true, false),
+                (OrderKind::Limit, _, _) if matches!(why, Fault::Denied(_) | Fault::Never(_)) => {
+                    self.extended.remove(&key);
+                }
                 _ => {}
             }
             self.failed(key, &kind.to_string(), &why);
