@@ -168,7 +168,7 @@ mod tests {
     fn what_a_silent_program_has_started_is_killed_with_it() {
         let file = std::env::temp_dir().join(format!("pbs-slurm-run-{}", std::process::id()));
         let script = format!("sleep 600 & echo $! >{}; exec sleep 600", file.display());
-        assert!(sh(&script, Duration::from_millis(500)).is_err());
+        assert!(sh(&script, Duration::from_secs(5)).is_err());
         let started: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
         // Nobody may take its status, and it is a zombie then.
         let is_there = || {
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn output_of_a_program_that_has_ended_is_complete() {
-        let script = "sleep 5 & echo well";
-        assert_eq!(sh(script, Duration::from_millis(200)), Ok("well\n".into()));
+        let script = "sleep 60 & echo well";
+        assert_eq!(sh(script, Duration::from_secs(5)), Ok("well\n".into()));
     }
 }
