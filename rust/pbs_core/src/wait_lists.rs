@@ -30,11 +30,11 @@ struct Awaited {
 /// The first check of the processes of a plan, as a decision finds and leaves it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FirstCheck {
-    /// It was over before.
+    /// No check: it was over before.
     Past,
     /// Some processes are still to be checked, and not all candidates are known.
     Runs,
-    /// It is over now.
+    /// The last part of the check, which is over now.
     Ends,
 }
 

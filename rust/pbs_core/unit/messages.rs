@@ -35,9 +35,8 @@ const MESSAGES_LATE: Config = Config {
 /// CPU 0 with these slots (process, length), edges and planned arrivals.
 fn net(slots: &[(u32, u64)], edges: &[(u32, u32, u32, u32)], arrivals_ns: &[u64]) -> Cpu {
     Cpu {
-        edges: edges.to_vec(),
         arrivals_ns: arrivals_ns.to_vec(),
-        ..Cpu::numbered(0, slots)
+        ..text::net(slots, edges)
     }
 }
 
@@ -427,9 +426,7 @@ fn message_that_is_there_is_not_late_though_a_task_has_many_edges() {
         scene.node.end_task(p, 0, &mut scene.log);
     }
     scene.finish(1000);
-    while scene.last.again {
-        scene.decide();
-    }
+    scene.decide_all();
     assert_eq!(scene.granted(), 2);
     assert_eq!(told(&scene), []);
     assert_eq!(scene.log.of(EventKind::Waits).len(), 0);
@@ -457,9 +454,7 @@ fn missed_after(edges: u32, arrival_ns: u64) -> (Scene, impl Fn(u64) -> Plan<Std
         scene.node.end_task(p, 0, &mut scene.log);
     }
     scene.decide();
-    while scene.last.again {
-        scene.decide();
-    }
+    scene.decide_all();
     (scene, net)
 }
 

@@ -10,15 +10,7 @@ use crate::wire::PROCESS_BYTES;
 use crate::{Ended, EventKind, Fault, Grant, Presence, Refusal, Wait};
 
 use super::scene::{Scene, CONFIG};
-use super::text::{self, Cpu};
-
-/// CPU 0 with these slots (process, length) and edges.
-fn net(slots: &[(u32, u64)], edges: &[(u32, u32, u32, u32)]) -> Cpu {
-    Cpu {
-        edges: edges.to_vec(),
-        ..Cpu::numbered(0, slots)
-    }
-}
+use super::text::{self, net, Cpu};
 
 fn refusal(cpus: &[Cpu]) -> Refusal {
     text::read(&text::write(1, None, cpus))
@@ -215,9 +207,7 @@ fn task_waits_for_a_thousand() {
     slots.push((MANY, 10));
     let edges: Vec<_> = (0..MANY).map(|process| (MANY, 0, process, 0)).collect();
     let mut scene = scene(&slots, &edges);
-    while scene.last.again {
-        scene.decide();
-    }
+    scene.decide_all();
     for process in (0..MANY).rev() {
         assert!(scene.node.waits_for(MANY).is_some(), "{process}");
         // They end on the way to where they wait, in any order.
@@ -241,9 +231,7 @@ fn thousand_tasks_wait_for_one() {
     slots.extend((1..=MANY).map(|process| (process, 10)));
     let edges: Vec<_> = (1..=MANY).map(|process| (process, 0, 0, 0)).collect();
     let mut scene = scene(&slots, &edges);
-    while scene.last.again {
-        scene.decide();
-    }
+    scene.decide_all();
     let waiting = |scene: &Scene| {
         let waits = (1..=MANY).filter(|&p| scene.node.waits_for(p).is_some());
         waits.count()
@@ -252,9 +240,7 @@ fn thousand_tasks_wait_for_one() {
     scene.finish(10);
     assert!(scene.last.again);
     assert!(waiting(&scene) >= MANY as usize - 64);
-    while scene.last.again {
-        scene.decide();
-    }
+    scene.decide_all();
     assert_eq!(waiting(&scene), 0);
 }
 
@@ -437,8 +423,6 @@ fn many_on_another_cpu_are_all_asked_about() {
     scene.log.1 = there.iter().map(|&(id, _)| (id, all)).collect();
     scene.set(1, Presence::Ready);
     assert!(scene.last.again);
-    while scene.last.again {
-        scene.decide();
-    }
+    scene.decide_all();
     assert_eq!((scene.granted(), scene.node.waits_for(0)), (1, None));
 }

@@ -244,6 +244,13 @@ impl Scene {
         self.decide();
     }
 
+    /// Decides until a decision leaves nothing to do.
+    pub(super) fn decide_all(&mut self) {
+        while self.last.again {
+            self.decide();
+        }
+    }
+
     pub(super) fn exit(&mut self, id: u32) {
         self.node
             .end_process(self.index(id), self.now_ns, &mut self.log);

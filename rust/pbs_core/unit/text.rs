@@ -161,6 +161,14 @@ pub(super) fn plan(slots: &[(u32, u64)]) -> Plan<StdMemory> {
     plan_of(Cpu::numbered(0, slots))
 }
 
+/// CPU 0 with these slots (process, length) and edges.
+pub(super) fn net(slots: &[(u32, u64)], edges: &[(u32, u32, u32, u32)]) -> Cpu {
+    Cpu {
+        edges: edges.to_vec(),
+        ..Cpu::numbered(0, slots)
+    }
+}
+
 pub(super) fn plan_of(cpu: Cpu) -> Plan<StdMemory> {
     read(&write(1, None, &[cpu])).unwrap().remove(0).1
 }

@@ -8,7 +8,7 @@ use crate::wire::IDLE;
 use crate::{Config, EventKind, Grant, IdlePolicy, Node, Plan, Presence, StdMemory};
 
 use super::scene::{Scene, CONFIG, RATE};
-use super::text::{self, Cpu};
+use super::text;
 
 /// Windows of a millisecond, a tenth of which may be taken out of turn.
 const WINDOWS: Config = Config {
@@ -27,10 +27,7 @@ const TURNS: Config = Config {
 
 /// A plan by which the first tasks of processes 1 and 2 wait for the first of process 3.
 fn both_after_3(slots: &[(u32, u64)]) -> Plan<StdMemory> {
-    text::plan_of(Cpu {
-        edges: [(1, 0, 3, 0), (2, 0, 3, 0)].to_vec(),
-        ..Cpu::numbered(0, slots)
-    })
+    text::plan_of(text::net(slots, &[(1, 0, 3, 0), (2, 0, 3, 0)]))
 }
 
 /// Reports a thread that takes that time out of turn, as the kernel does.
@@ -255,13 +252,8 @@ fn who_waits_with_edges_that_are_passed_has_its_turn_at_each_takeover() {
 #[test]
 fn the_last_processes_of_a_large_plan_have_their_turns() {
     for last in [63, 64, 65, 66, 127, 128, 129, 1000] {
-        let plan = |slots: &[(u32, u64)]| {
-            let edges = [(last, 0, 1, 0)].to_vec();
-            text::plan_of(Cpu {
-                edges,
-                ..Cpu::numbered(0, slots)
-            })
-        };
+        let edges = [(last, 0, 1, 0)];
+        let plan = |slots: &[(u32, u64)]| text::plan_of(text::net(slots, &edges));
         let slots = [(1, 100), (2, 1000), (3, 1000), (last, 1000), (1, 100)];
         let mut scene = Scene::ready(TURNS, plan(&slots));
         scene.finish(100);
@@ -276,9 +268,7 @@ fn the_last_processes_of_a_large_plan_have_their_turns() {
         for _ in 0..9 {
             scene.now_ns += 1000;
             scene.swap_with(TURNS, plan(&slots), 0);
-            while scene.last.again {
-                scene.decide();
-            }
+            scene.decide_all();
             granted.push(scene.granted());
             scene.node.charge(scene.last.grant.unwrap(), 100);
         }
@@ -294,13 +284,8 @@ fn the_last_processes_of_a_large_plan_have_their_turns() {
 #[test]
 fn who_fills_a_slot_until_its_process_is_known_keeps_its_turn() {
     for last in [20, 100, 200] {
-        let plan = |slots: &[(u32, u64)]| {
-            let edges = [(last, 0, 1, 0)].to_vec();
-            text::plan_of(Cpu {
-                edges,
-                ..Cpu::numbered(0, slots)
-            })
-        };
+        let edges = [(last, 0, 1, 0)];
+        let plan = |slots: &[(u32, u64)]| text::plan_of(text::net(slots, &edges));
         let mut slots = [(1, 100), (2, 1000), (3, 1000), (1, 100)].to_vec();
         slots.extend((4..=last).map(|id| (id, 10)));
         let mut scene = Scene::ready(TURNS, plan(&slots));
@@ -319,9 +304,7 @@ fn who_fills_a_slot_until_its_process_is_known_keeps_its_turn() {
         for _ in 0..6 {
             scene.now_ns += 1000;
             scene.swap_with(TURNS, plan(&slots), 0);
-            while scene.last.again {
-                scene.decide();
-            }
+            scene.decide_all();
             assert_eq!((scene.granted(), scene.last.reason), (last, Grant::Slot));
             scene.run(1100);
             assert_eq!(scene.last.reason, Grant::IdleSlot);
@@ -341,13 +324,8 @@ fn equal_shares_are_those_of_all_candidates_of_a_large_plan() {
         ..TURNS
     };
     for last in [10, 100, 200] {
-        let plan = |slots: &[(u32, u64)]| {
-            let edges = [(3, 0, 1, 0), (last, 0, 1, 0)].to_vec();
-            text::plan_of(Cpu {
-                edges,
-                ..Cpu::numbered(0, slots)
-            })
-        };
+        let edges = [(3, 0, 1, 0), (last, 0, 1, 0)];
+        let plan = |slots: &[(u32, u64)]| text::plan_of(text::net(slots, &edges));
         let mut slots = [(1, 100), (2, 1000), (3, 1000), (last, 1000)].to_vec();
         slots.extend((4..last).map(|id| (id, 10)));
         slots.push((1, 100));
@@ -364,9 +342,7 @@ fn equal_shares_are_those_of_all_candidates_of_a_large_plan() {
         slots.insert(1, (IDLE, 30_000));
         scene.now_ns += 1000;
         scene.swap_with(config, plan(&slots), 0);
-        while scene.last.again {
-            scene.decide();
-        }
+        scene.decide_all();
         let mut had = Vec::new();
         while scene.last.reason == Grant::IdleSlot {
             let share_ns = scene.last.until_ns.unwrap() - scene.now_ns;
@@ -385,15 +361,10 @@ fn news_of_other_cpus_keep_no_process_from_its_check() {
     let last = 1000;
     let mut slots = [(1, 100), (2, 100)].to_vec();
     slots.extend((3..=last).map(|id| (id, 10)));
-    let plan = text::plan_of(Cpu {
-        edges: [(1, 0, 2, 0), (last, 0, 3, 0)].to_vec(),
-        ..Cpu::numbered(0, &slots)
-    });
+    let plan = text::plan_of(text::net(&slots, &[(1, 0, 2, 0), (last, 0, 3, 0)]));
     let mut scene = Scene::ready(TURNS, plan);
     scene.exit(2);
-    while scene.last.again {
-        scene.decide();
-    }
+    scene.decide_all();
     let awaited = scene.index(3);
     scene.node.end_task(awaited, scene.now_ns, &mut scene.log);
     for _ in 0..100 {
@@ -424,14 +395,9 @@ fn who_must_wait_under_the_next_plan_loses_its_turn() {
         let mut slots = [(IDLE, 1 << 40)].to_vec();
         slots.extend((1..first).map(|id| (id, 10)));
         slots.extend([(awaited, 100), (first, 1000), (other, 1000), (held, 1000)]);
-        let plan = text::plan_of(Cpu {
-            edges: [(held, 0, awaited, 0)].to_vec(),
-            ..Cpu::numbered(0, &slots)
-        });
+        let plan = text::plan_of(text::net(&slots, &[(held, 0, awaited, 0)]));
         scene.swap_with(config, plan, 0);
-        while scene.last.again {
-            scene.decide();
-        }
+        scene.decide_all();
         assert_eq!(scene.node.waits_for(scene.index(held)), Some((awaited, 0)));
         assert_eq!(scene.granted(), other, "{first}");
         for granted in [first, other] {
@@ -483,10 +449,7 @@ fn who_was_held_back_has_its_turn_after_those_that_waited() {
         ..CONFIG
     };
     let slots = [(3, 100), (1, 1000), (2, 1000), (4, 1000)];
-    let plan = text::plan_of(Cpu {
-        edges: [(3, 0, 4, 0)].to_vec(),
-        ..Cpu::numbered(0, &slots)
-    });
+    let plan = text::plan_of(text::net(&slots, &[(3, 0, 4, 0)]));
     let mut scene = Scene::absent(config, plan);
     for id in 1..=3 {
         scene.set(id, Presence::Ready);
