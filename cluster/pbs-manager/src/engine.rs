@@ -121,13 +121,12 @@ pub trait Engine {
         let _ = (caller, command);
         Ok(())
     }
-    /// Checks whether that caller can reserve nodes in the plan.
+    /// Checks whether users can reserve nodes in the plan.
     ///
     /// # Errors
     ///
     /// The reason, and what to write instead.
-    fn check_reservation(&self, caller: &Caller) -> Result<(), String> {
-        let _ = caller;
+    fn check_reservation(&self) -> Result<(), String> {
         Ok(())
     }
     /// A request has its nodes; of one that runs already, it is told again after a restart.
@@ -186,8 +185,8 @@ impl<E: Engine> Engine for &mut E {
         E::check_change(self, caller, command)
     }
 
-    fn check_reservation(&self, caller: &Caller) -> Result<(), String> {
-        E::check_reservation(self, caller)
+    fn check_reservation(&self) -> Result<(), String> {
+        E::check_reservation(self)
     }
 
     fn start(&mut self, allocation: &Allocation) {

@@ -102,7 +102,7 @@ impl<E: Engine> Manager<E> {
     /// As [`Self::submit`]; user or group need the privilege to reserve.
     pub fn reserve(&mut self, caller: &Caller, wish: &Wish) -> Result<RequestId, Error> {
         self.check_permission(caller, &wish.user, "reserve in the name of others")?;
-        self.engine.check_reservation(caller).map_err(Error::Wrong)?;
+        self.engine.check_reservation().map_err(Error::Wrong)?;
         let may = self.site.may(&wish.user.name, &wish.group, Privilege::Reserve);
         if !may && !caller.is_operator {
             return Err(Error::NotPermitted("reserve; ask an operator".into()));

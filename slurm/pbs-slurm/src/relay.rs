@@ -51,7 +51,7 @@ pub trait Served: Controller {
     /// system showed it in the last look.
     fn take_asked(&mut self) -> HashMap<Key, u64>;
 
-    /// What a job asks for now; `None`: that job is not there.
+    /// Demands of a job at present, in the same form; `None`: that job is not there.
     ///
     /// # Errors
     ///
@@ -424,7 +424,7 @@ struct Worker<S, W> {
     orders: Receiver<Order>,
     /// Order that was taken and is not carried out yet.
     next: Option<Order>,
-    /// What each job asked for in the last look, and the number of the look since which it does.
+    /// Demands of each job in the last look, and the number of the look since which it has them.
     asked: HashMap<Key, (u64, u64)>,
     bell: Arc<OwnedFd>,
     reports: Arc<Mutex<Reports>>,

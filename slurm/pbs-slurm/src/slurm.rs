@@ -50,7 +50,7 @@ pub struct Slurm {
     details: Book,
     /// Cores and memory as users gave them, of jobs that wait.
     own: HashMap<Key, Own>,
-    /// What each job asks for, as the last look showed it.
+    /// Demands of each job in the last look ([`JobSeen::asks`]).
     asked: HashMap<Key, u64>,
     /// Reservations, as they were read last.
     reservations: Vec<Closing>,

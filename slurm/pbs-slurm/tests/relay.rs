@@ -33,7 +33,7 @@ struct Kept {
     keeps: bool,
     /// Number of looks that were taken.
     looks: u64,
-    /// What jobs asked for in the last one.
+    /// Demands of jobs in the last one.
     asked: HashMap<Key, u64>,
     /// Number of orders for limits that fail.
     failing_limits: u64,
@@ -411,7 +411,7 @@ fn a_job_that_starts_before_the_hold_of_its_user_arrives_is_ended() {
     assert!(lab.fake.lock().stopped.iter().all(|&it| it == key));
 }
 
-/// What was promised to a user is done, though the batch system does not answer at first.
+/// The limit of an extended job is raised, though the batch system does not answer at first.
 #[test]
 fn an_extension_that_fails_is_given_again() {
     let mut lab = Lab::new("extended");

@@ -774,7 +774,7 @@ fn no_job_is_waited_for_longer_than_booked() {
 }
 
 /// The job of a request that somebody ended in the planner stays held, also under the next planner.
-/// It is not cancelled: it had not begun.
+/// The job is not cancelled, because it had not begun.
 #[test]
 fn a_waiting_job_that_is_ended_in_the_planner_is_not_planned_again() {
     for is_seen_first in [false, true] {

@@ -60,10 +60,15 @@ impl Link {
     }
 }
 
+/// Whether the steering calls. Its name alone is nobody else who calls: users of a service have
+/// numbers.
+fn is_steering(caller: &Caller) -> bool {
+    caller.user == User::from(CONTROLLER)
+}
+
 impl Engine for Link {
     fn check(&self, caller: &Caller, _: &Wish) -> Result<(), String> {
-        // The name alone is nobody who calls: users of a service have numbers.
-        if caller.user == User::from(CONTROLLER) {
+        if is_steering(caller) {
             return Ok(());
         }
         Err("Slurm starts the jobs of this cluster, and each request is one of its jobs; submit \
@@ -72,7 +77,7 @@ impl Engine for Link {
     }
 
     fn check_change(&self, caller: &Caller, command: &[String]) -> Result<(), String> {
-        if caller.user == User::from(CONTROLLER) {
+        if is_steering(caller) {
             return Ok(());
         }
         let key = command.first().and_then(|word| word.parse::<Key>().ok());
@@ -84,10 +89,7 @@ impl Engine for Link {
         ))
     }
 
-    fn check_reservation(&self, caller: &Caller) -> Result<(), String> {
-        if caller.user == User::from(CONTROLLER) {
-            return Ok(());
-        }
+    fn check_reservation(&self) -> Result<(), String> {
         Err("Slurm has the reservations of this cluster, and the plan keeps to them; make one with \
              scontrol create reservation"
             .into())
