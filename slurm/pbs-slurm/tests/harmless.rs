@@ -504,6 +504,30 @@ fn a_start_that_slurm_gave_a_job_that_had_ended_is_no_wish() {
     }
 }
 
+/// The same while its nodes are still being freed, before it is sent back or after.
+#[test]
+fn a_start_that_slurm_gave_a_job_whose_nodes_are_being_freed_is_no_wish() {
+    for ends_before in [false, true] {
+        let mut lab = Lab::new(&format!("requeued-while-completing-{ends_before}"));
+        let job = lab.slurm.submit(1, 1, 1, 60, 5);
+        lab.seconds(3);
+        assert_eq!(lab.state(job), JobState::Running);
+        let freed = if ends_before { Some("failed".to_string()) } else { None };
+        if ends_before {
+            lab.slurm.alter(job, |job| job.state = JobState::Completing(freed.clone()));
+            lab.seconds(20);
+        }
+        let again = lab.slurm.requeue(job);
+        if !ends_before {
+            lab.slurm.alter(again, |job| job.state = JobState::Completing(freed.clone()));
+            lab.seconds(20);
+            lab.slurm.alter(again, |job| job.state = JobState::Pending(Hold::No));
+        }
+        lab.seconds(30);
+        assert_eq!(lab.outcome(again), "completed", "ends before: {ends_before}");
+    }
+}
+
 /// A later start that its user gives a job after it was sent back is a wish.
 #[test]
 fn a_start_that_a_user_gave_a_job_after_its_end_is_a_wish() {

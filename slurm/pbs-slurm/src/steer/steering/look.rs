@@ -108,6 +108,8 @@ impl Steer {
                 LOST
             };
             if is_again {
+                // Its nodes may still be being freed: then it is planned in a later look.
+                self.ended.note(key, &row.user);
                 self.followers_out(manager, controller, row.id);
             }
             self.news.push(format!("job {}: {outcome}", key.name()));
@@ -152,7 +154,8 @@ impl Steer {
             }
             JobState::Completing(Some(outcome)) => {
                 manager.engine_mut().kept.insert(id, job.nodes.clone());
-                if row.is_some() && !is_stopped {
+                if let Some(row) = row.filter(|_| !is_stopped) {
+                    self.ended.note(job.key, &row.user);
                     ended(manager, id, ended_s, outcome);
                 }
             }
@@ -348,6 +351,7 @@ impl Steer {
         }
         self.followers_out(manager, controller, row.id);
         self.forget(job.key);
+        self.ended.note(job.key, &row.user);
         self.news.push(format!("job {}: {AGAIN}", job.key.name()));
         over(manager, row.id, now.as_secs(), now.as_secs(), AGAIN);
         // Its start was not a wish of its user.
