@@ -191,6 +191,10 @@ bench_tool()
 		cargo_with_progress build --manifest-path "$TOP/tests/pbs-bench/Cargo.toml" --release --locked
 }
 
+# Settings of cargo for a build that is made once. What would make the next one quicker is gigabytes
+# that nobody reads, and few units of a crate take less of a processor than many.
+BUILT_ONCE=(CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_CODEGEN_UNITS=4)
+
 # The program that makes figures of what studies in the virtual machine have measured.
 STUDY_TOOL=$BUILD/cargo/target/debug/pbs-vmstudy
 
@@ -203,9 +207,11 @@ study_ready()
 	{
 		"$TOP/scripts/kernel"
 		"$TOP/scripts/user" study
-		CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$BUILD/cargo/target \
+		(
+			export "CARGO_TARGET_DIR=$BUILD/cargo/target" "${BUILT_ONCE[@]}"
 			stage study-tool "Building the studies' tool" \
-			cargo_with_progress build --manifest-path "$TOP/tests/pbs-vmstudy/Cargo.toml" --locked
+				cargo_with_progress build --manifest-path "$TOP/tests/pbs-vmstudy/Cargo.toml" --locked
+		)
 	} >&2
 }
 
