@@ -603,6 +603,49 @@ fn what_is_held_without_a_planner_stays_held() {
     }
 }
 
+/// A flood of declined jobs: their users are told a few at a time, and what starts and holds jobs
+/// does not wait behind thousands of such orders.
+#[test]
+fn users_of_declined_jobs_are_told_a_few_at_a_time() {
+    let mut lab = Lab::new("declined-flood");
+    let declined: Vec<Key> = (1..=40).map(|job| lab.slurm.submit(job, 1, 1, 60, 5)).collect();
+    for &job in &declined {
+        lab.slurm.alter(job, |job| job.foreign = Some("--exclude=n01: leave it out".into()));
+    }
+    let planned = lab.slurm.submit(41, 1, 1, 60, 5);
+    for turns in 1..=12 {
+        lab.slurm.room = Some(4);
+        lab.now_s += 1;
+        lab.slurm.tick();
+        lab.turn();
+        let told = declined.iter().filter(|job| lab.slurm.told.contains_key(job)).count();
+        assert!(told <= 4 * turns, "{told} in {turns} turns");
+    }
+    assert_eq!(lab.outcome(planned), "completed");
+    let untold = declined.iter().filter(|job| !lab.slurm.told.contains_key(job));
+    assert_eq!(untold.count(), 0);
+    for &job in &declined {
+        assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    }
+}
+
+/// Users are told that their jobs are declined, though Slurm took no orders at first.
+#[test]
+fn users_are_told_once_slurm_takes_orders_again() {
+    let mut lab = Lab::new("declined-while-mute");
+    let job = lab.slurm.submit(1, 1, 1, 60, 5);
+    lab.slurm.alter(job, |job| {
+        job.foreign = Some("--exclude=n01: leave it out".into());
+        job.state = JobState::Pending(Hold::Admin);
+    });
+    lab.slurm.is_mute = true;
+    lab.seconds(5);
+    assert!(!lab.slurm.told.contains_key(&job));
+    lab.slurm.is_mute = false;
+    lab.seconds(15);
+    assert!(lab.slurm.told[&job].contains("--exclude"), "{:?}", lab.slurm.told);
+}
+
 /// A job that Slurm or an operator sends back and holds stays held, whether there is a planner then
 /// or not, and also while its hold can't be written down.
 #[test]

@@ -58,6 +58,8 @@ pub struct Simulated {
     pub commits: Vec<(u64, Key, Vec<String>)>,
     /// Messages to the user of each job.
     pub told: BTreeMap<Key, String>,
+    /// Number of orders to tell users something for which there is room; `None`: any.
+    pub room: Option<usize>,
     /// Ends of jobs: time, job, time at which the limit of a running one was over, cause.
     pub ends: Vec<(u64, Key, u64, By)>,
     /// Jobs whose rows can't be read.
@@ -459,7 +461,12 @@ impl Controller for Simulated {
         let seen = self.pending(job)?;
         seen.start_s = start_s;
         self.told.insert(job, why.into());
+        self.room = self.room.map(|room| room.saturating_sub(1));
         Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        self.room != Some(0)
     }
 
     fn commit(

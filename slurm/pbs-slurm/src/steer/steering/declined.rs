@@ -8,7 +8,7 @@ use pbs_cluster_planner::RequestId;
 use pbs_manager::Manager;
 use pbs_text::span;
 
-use super::{Refused, Steer};
+use super::{Refused, Steer, SHOWN_AT_ONCE};
 use crate::steer::controller::{Controller, Fault};
 use crate::steer::link::Link;
 use crate::steer::seen::{Hold, JobState, Key};
@@ -43,7 +43,7 @@ impl Steer {
             self.take_out(manager, controller, id, &why);
             let job = self.world.job(key).filter(|job| matches!(job.state, JobState::Pending(_)));
             if let Some(job) = job.cloned() {
-                self.decline(controller, &job, begin_s, &why);
+                self.decline(&job, begin_s, &why);
             }
             if let Some(of) = self.declined.get_mut(&key) {
                 of.is_final = not_before.is_none();
@@ -102,6 +102,35 @@ impl Steer {
             }
             Err(fault) => self.news.push(format!("request {id}: {fault}")),
         }
+    }
+
+    /// Tells users that their jobs are declined, and why. Others come first: what starts and holds
+    /// jobs does not wait behind thousands of these orders.
+    pub(super) fn tell_declined(&mut self, controller: &mut dyn Controller) {
+        let mut told = 0;
+        while told < SHOWN_AT_ONCE && controller.has_room() {
+            let Some(key) = self.untold.pop_first() else {
+                return;
+            };
+            let Some(of) = self.declined.get(&key) else {
+                continue;
+            };
+            told += 1;
+            match controller.show(key, of.begin_s, &of.why) {
+                Ok(()) => {
+                    self.begins.remove(&key);
+                }
+                Err(fault) => {
+                    if matches!(fault, Fault::Later | Fault::Unreachable(_)) {
+                        self.untold.insert(key);
+                    }
+                    self.failed(key, "show", &fault);
+                    return;
+                }
+            }
+        }
+        // The next turn tells more of them.
+        self.is_behind |= !self.untold.is_empty() && controller.has_room();
     }
 
     /// Tells the users of jobs that were declined long ago, and cancels those jobs that the operator

@@ -41,7 +41,7 @@ impl Steer {
             self.send_back(controller, key);
         }
         if row.is_none() {
-            self.dropped(manager, controller, id, key);
+            self.dropped(manager, id, key);
             if let Some(outcome) = self.killed.get(&key).filter(|_| was_let_go) {
                 self.recalled.insert(key, outcome.clone());
             }
@@ -49,13 +49,7 @@ impl Steer {
     }
 
     /// A request ended without having started. Its job is held, and not ended.
-    fn dropped(
-        &mut self,
-        manager: &Manager<Link>,
-        controller: &mut dyn Controller,
-        id: RequestId,
-        key: Key,
-    ) {
+    fn dropped(&mut self, manager: &Manager<Link>, id: RequestId, key: Key) {
         self.forget(key);
         let job = self.world.job(key).filter(|job| matches!(job.state, JobState::Pending(_)));
         let Some(job) = job.cloned() else {
@@ -67,10 +61,10 @@ impl Steer {
         let begin_s = row.as_ref().and_then(begin_s);
         if row.is_some_and(|row| row.is_killed()) {
             self.killed.insert(key, outcome.clone());
-            self.decline_killed(controller, &job, begin_s, &outcome);
+            self.decline_killed(&job, begin_s, &outcome);
             return;
         }
-        self.decline(controller, &job, begin_s, &format!("declined: {outcome}"));
+        self.decline(&job, begin_s, &format!("declined: {outcome}"));
     }
 
     /// Ends a job that began before its hold arrived, and whose request somebody ended. No plan has
@@ -94,16 +88,10 @@ impl Steer {
     }
 
     /// Keeps a job held whose request somebody ended in the planner. It is not planned again.
-    pub(super) fn decline_killed(
-        &mut self,
-        controller: &mut dyn Controller,
-        job: &JobSeen,
-        begin_s: Option<u64>,
-        outcome: &str,
-    ) {
+    pub(super) fn decline_killed(&mut self, job: &JobSeen, begin_s: Option<u64>, outcome: &str) {
         let name = job.key.name();
         let why = format!("not planned any more: {outcome}; cancel it with scancel {name}");
-        self.decline(controller, job, begin_s, &why);
+        self.decline(job, begin_s, &why);
         if let Some(of) = self.declined.get_mut(&job.key) {
             of.is_final = true;
         }

@@ -396,7 +396,7 @@ impl Steer {
                 None => format!("changed, and declined: {why}"),
             };
             self.take_out(manager, controller, row.id, &why);
-            self.decline(controller, &job, begin_s, &why);
+            self.decline(&job, begin_s, &why);
         }
         self.try_declined_again();
     }

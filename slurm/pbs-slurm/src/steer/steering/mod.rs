@@ -11,7 +11,7 @@ mod look;
 mod newcomers;
 mod nodes;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::steer::wish::begin_s;
 
 /// Prefix of the reason of a node that the batch system took out of use.
 const TOLD: &str = "controller: ";
-/// Plans that are shown at once at most; the soonest first.
+/// Plans, and declined jobs, that are shown at once at most; the soonest first.
 const SHOWN_AT_ONCE: usize = 100;
 /// New jobs that are planned in a turn at most: what is due must not wait for thousands.
 const NEW_AT_ONCE: usize = 200;
@@ -205,6 +205,8 @@ pub struct Steer {
     jobs: BTreeMap<Key, Tracked>,
     keys: HashMap<RequestId, Key>,
     declined: HashMap<Key, Declined>,
+    /// Declined jobs whose users are not told yet.
+    untold: BTreeSet<Key>,
     /// Earliest starts that users want, of jobs that were taken out of the plan: the batch system
     /// shows the planned ones.
     begins: HashMap<Key, Option<u64>>,
@@ -262,6 +264,7 @@ impl Steer {
             jobs: BTreeMap::new(),
             keys: HashMap::new(),
             declined: HashMap::new(),
+            untold: BTreeSet::new(),
             begins: HashMap::new(),
             killed: HashMap::new(),
             recalled: HashMap::new(),
@@ -421,6 +424,7 @@ impl Steer {
         self.commit(manager, controller, now);
         self.decline_refused(manager, controller);
         self.show(manager, controller);
+        self.tell_declined(controller);
         self.old_declined(controller, now);
         Ok(())
     }
@@ -568,6 +572,7 @@ impl Steer {
                 // What was shown before is no wish of its user.
                 (OrderKind::Show, None, Some(of)) => {
                     self.begins.insert(key, of.begin_s);
+                    self.untold.insert(key);
                 }
                 (OrderKind::Stop, Some(of), _) => (of.is_ending, of.is_stopped) = (true, false),
                 (OrderKind::Limit, _, _) if matches!(why, Fault::Denied(_) | Fault::Never(_)) => {

@@ -80,9 +80,9 @@ impl Steer {
         let (alone, following): (Vec<&JobSeen>, Vec<&JobSeen>) =
             new.into_iter().partition(|job| job.after.is_empty());
         let mut planned = HashSet::new();
-        self.plan(manager, controller, &alone, now, &mut planned)?;
+        self.plan(manager, &alone, now, &mut planned)?;
         for job in following {
-            self.plan(manager, controller, &[job], now, &mut planned)?;
+            self.plan(manager, &[job], now, &mut planned)?;
         }
         self.try_followers_again(&planned);
         Ok(())
@@ -92,7 +92,6 @@ impl Steer {
     fn plan(
         &mut self,
         manager: &mut Manager<Link>,
-        controller: &mut dyn Controller,
         jobs: &[&JobSeen],
         now: Duration,
         numbers: &mut HashSet<u32>,
@@ -108,7 +107,7 @@ impl Steer {
                 None => job.start_s,
             };
             if let Some(outcome) = self.killed.get(&job.key).cloned() {
-                self.decline_killed(controller, job, begin_s, &outcome);
+                self.decline_killed(job, begin_s, &outcome);
                 continue;
             }
             let plain = JobSeen { start_s: begin_s, ..job.clone() };
@@ -122,7 +121,7 @@ impl Steer {
                 }
                 Err(why) => {
                     let why = if is_wait(job) { why } else { format!("declined: {why}") };
-                    self.decline(controller, job, plain.start_s, &why);
+                    self.decline(job, plain.start_s, &why);
                 }
             }
         }
@@ -138,7 +137,7 @@ impl Steer {
                 Err(error @ Error::Ledger(_)) => return Err(error),
                 Err(why) => {
                     let why = why.describe(manager.site());
-                    self.decline(controller, job, begin_s, &format!("declined: {why}"));
+                    self.decline(job, begin_s, &format!("declined: {why}"));
                 }
             }
         }
@@ -147,13 +146,7 @@ impl Steer {
 
     /// A job stays held, and its user is told why. `begin_s` is the earliest start that its user
     /// wants: what was planned before is not shown any more.
-    pub(super) fn decline(
-        &mut self,
-        controller: &mut dyn Controller,
-        job: &JobSeen,
-        begin_s: Option<u64>,
-        why: &str,
-    ) {
+    pub(super) fn decline(&mut self, job: &JobSeen, begin_s: Option<u64>, why: &str) {
         let before = self.declined.get(&job.key);
         let is_known = before.is_some_and(|of| of.why == why);
         if before.is_none_or(|of| of.asked != Asked::of(job)) {
@@ -178,12 +171,7 @@ impl Steer {
         }
         // Until it is told, what was planned before is shown, and is no wish of its user.
         self.begins.insert(job.key, begin_s);
-        match controller.show(job.key, begin_s, why) {
-            Ok(()) => {
-                self.begins.remove(&job.key);
-            }
-            Err(fault) => self.failed(job.key, "show", &fault),
-        }
+        self.untold.insert(job.key);
     }
 }
 
