@@ -159,8 +159,8 @@ enum StudyCommand {
     ///
     /// Each net of two CPUs runs without arrivals, without arrivals but with answers that move begun
     /// tasks to the front, with arrivals whose late messages are answered with the rest of the plan
-    /// as it is, and with answers that also put receivers behind others. --plans is the number of
-    /// nets.
+    /// as it is, and with answers that also put receivers behind one or two tasks of others.
+    /// --plans is the number of nets.
     Messages,
 
     /// Measure how often each level of the validation is right (Glaß 2024, 6.1.4)

@@ -38,10 +38,16 @@ enum Waits {
     /// The plans have planned arrivals. A receiver that misses its message goes behind the next task
     /// of another process, and tasks that have begun go to the front.
     Planned,
+    /// Like [`Waits::Planned`], and each answer to another failure moves tasks that have begun to
+    /// the front, too.
+    Both,
+    /// Like [`Waits::Both`], but a receiver goes behind the next two tasks of other processes.
+    Further,
 }
 
 impl Waits {
-    const ALL: [Self; 4] = [Self::Blocking, Self::Advanced, Self::Renewed, Self::Planned];
+    const ALL: [Self; 6] =
+        [Self::Blocking, Self::Advanced, Self::Renewed, Self::Planned, Self::Both, Self::Further];
 
     fn name(self) -> &'static str {
         match self {
@@ -49,6 +55,31 @@ impl Waits {
             Self::Advanced => "advanced",
             Self::Renewed => "renewed",
             Self::Planned => "planned",
+            Self::Both => "both",
+            Self::Further => "further",
+        }
+    }
+
+    /// Whether the plans have planned arrivals.
+    fn has_arrivals(self) -> bool {
+        !matches!(self, Self::Blocking | Self::Advanced)
+    }
+
+    /// Whether an answer moves tasks that have begun to the front.
+    fn advances(self, answers_message: bool) -> bool {
+        match self {
+            Self::Blocking | Self::Renewed => false,
+            Self::Planned => answers_message,
+            Self::Advanced | Self::Both | Self::Further => true,
+        }
+    }
+
+    /// Number of tasks of other processes behind which the receiver of a late message goes.
+    fn tasks_before_receiver(self) -> usize {
+        match self {
+            Self::Blocking | Self::Advanced | Self::Renewed => 0,
+            Self::Planned | Self::Both => 1,
+            Self::Further => 2,
         }
     }
 }
@@ -120,8 +151,7 @@ fn of_net(seed: u64, number: u64) -> Result<Cells, Error> {
         }
         let sent = messages(&mut planned.clone()).count() as u64;
         let simulate = |waits: Waits| {
-            let has_arrivals = matches!(waits, Waits::Renewed | Waits::Planned);
-            run(if has_arrivals { &planned } else { &blocking }, OfMessages { waits })
+            run(if waits.has_arrivals() { &planned } else { &blocking }, OfMessages { waits })
         };
         let there = &simulate(Waits::Blocking)?;
         for waits in Waits::ALL {
@@ -245,8 +275,9 @@ impl JobScheduler for OfMessages {
         let receivers: Vec<u32> =
             failures.iter().filter(is_late).map(|failure| failure.process).collect();
         let stretched = Stretch::default().answer(failures, state)?;
+        let advances = self.waits.advances(!receivers.is_empty());
         let is_left = if receivers.is_empty() {
-            stretched.is_none() || self.waits != Waits::Advanced
+            stretched.is_none() || !advances
         } else {
             stretched.is_none() && state.remaining.processes.is_empty()
         };
@@ -259,10 +290,10 @@ impl JobScheduler for OfMessages {
             let dealt_seq = last.map_or(0, |seq| seq + 1);
             Plan { plan_id, dealt_seq, ..state.remaining.clone() }
         });
-        if matches!(self.waits, Waits::Advanced | Waits::Planned) {
-            for &receiver in &receivers {
-                postpone(&mut plan, receiver);
-            }
+        for &receiver in &receivers {
+            postpone(&mut plan, receiver, self.waits.tasks_before_receiver());
+        }
+        if advances {
             let began = |process: &&pbs_sim::ProcessState| process.retired_insns > 0;
             let began = state.processes.iter().filter(began).map(|process| process.id);
             let began: Vec<u32> = began.filter(|id| !receivers.contains(id)).collect();
@@ -286,8 +317,9 @@ fn advance(plan: &mut Plan, id: u32) {
     }
 }
 
-/// Moves the next slot of a process behind the next slot of another one, if there is one.
-fn postpone(plan: &mut Plan, id: u32) {
+/// Moves the next slot of a process behind the next `most` slots of other ones, or behind as many
+/// as there are.
+fn postpone(plan: &mut Plan, id: u32, most: usize) {
     let Some(slots) = plan.cpus.first_mut().map(|cpu| &mut cpu.slots) else {
         return;
     };
@@ -298,8 +330,9 @@ fn postpone(plan: &mut Plan, id: u32) {
     let Some(own) = slots.iter().position(|slot| is_of(slot, true)) else {
         return;
     };
-    if let Some(other) = slots.iter().skip(own).position(|slot| is_of(slot, false)) {
-        slots[own..=own + other].rotate_left(1);
+    let others = (own..slots.len()).filter(|&number| is_of(&slots[number], false));
+    if let Some(last) = others.take(most).last() {
+        slots[own..=last].rotate_left(1);
     }
 }
 
@@ -348,20 +381,100 @@ impl Study for Rows<MessagesRow> {
 mod tests {
     use super::*;
 
-    /// A tenth of the nets of the study. Planned waits keep deadlines that blocking ones miss.
+    const TEXT: &str = "[[process]]
+id = 4
+tasks = [10, 10, 10]
+[[process]]
+id = 2
+tasks = [20, 20]
+[[cpu]]
+cpu = 0
+slots = [4, \"idle 5\", 4, 2, 4, 2]
+";
+
+    /// Ids of the processes that have the slots; 0: idle.
+    fn order(change: impl FnOnce(&mut Plan)) -> Vec<u32> {
+        let mut plan = pbs_plan::from_toml(TEXT).unwrap();
+        change(&mut plan);
+        let ids = plan.cpus[0].slots.iter().map(|slot| match slot {
+            Slot::Process { process } => plan.processes[*process].id,
+            Slot::Idle { .. } => 0,
+        });
+        ids.collect()
+    }
+
+    #[test]
+    fn a_receiver_goes_behind_tasks_of_others() {
+        assert_eq!(order(|plan| postpone(plan, 4, 0)), [4, 0, 4, 2, 4, 2]);
+        assert_eq!(order(|plan| postpone(plan, 4, 1)), [0, 4, 2, 4, 4, 2]);
+        assert_eq!(order(|plan| postpone(plan, 4, 2)), [0, 4, 2, 4, 2, 4]);
+        // There are no more, and none behind the last.
+        assert_eq!(order(|plan| postpone(plan, 4, 3)), [0, 4, 2, 4, 2, 4]);
+        assert_eq!(order(|plan| postpone(plan, 2, 2)), [4, 0, 4, 4, 2, 2]);
+        assert_eq!(order(|plan| postpone(plan, 9, 2)), [4, 0, 4, 2, 4, 2]);
+    }
+
+    #[test]
+    fn a_task_that_has_begun_goes_to_the_front() {
+        assert_eq!(order(|plan| advance(plan, 2)), [2, 4, 0, 4, 4, 2]);
+        assert_eq!(order(|plan| advance(plan, 9)), [4, 0, 4, 2, 4, 2]);
+    }
+
+    /// Plan whose first process waits in a slot of 100 ms for a task that takes far longer than
+    /// planned; the second process could run meanwhile.
+    const LATE: &str = "[[process]]
+id = 1
+tasks = [{ planned_insns = 100_000_000 }]
+[[process]]
+id = 2
+tasks = [50_000_000]
+[[process]]
+id = 3
+tasks = [{ planned_insns = 10_000_000, real_insns = 400_000_000 }]
+[[cpu]]
+cpu = 0
+slots = [1, 2]
+[[cpu]]
+cpu = 1
+slots = [3]
+";
+
+    /// End of the second process, in milliseconds.
+    fn end_of_other_ms(waits: Waits) -> u64 {
+        let mut plan = pbs_plan::from_toml(LATE).unwrap();
+        let arrival_ns = waits.has_arrivals().then_some(10_000_000);
+        let after = After { process: 3, task: 0, arrival_ns, ..After::default() };
+        plan.processes[0].tasks[0].after.push(after);
+        let simulation = run(&plan, OfMessages { waits }).unwrap();
+        simulation.processes[1].ended_ns.unwrap() / 1_000_000
+    }
+
+    /// The slot of a receiver begins anew with the rest of the plan: others wait for it twice.
+    #[test]
+    fn an_answer_that_changes_nothing_waits_once_more() {
+        let [blocking, renewed, planned] =
+            [Waits::Blocking, Waits::Renewed, Waits::Planned].map(end_of_other_ms);
+        assert!(renewed >= blocking + 35, "{renewed} and {blocking}");
+        assert!(planned + 40 <= blocking, "{planned} and {blocking}");
+    }
+
+    /// A tenth of the nets of the study. Planned waits keep deadlines that blocking ones miss, and
+    /// more if each answer also moves the tasks that have begun.
     #[test]
     fn planned_waits_keep_more_deadlines_than_blocking() {
         let options = Options { plans: 100, seed: 1, done: &|_| {} };
         let cells = sums(&options, |number| of_net(1, number), Cell::add).unwrap();
-        let kept = |waits| {
-            let own = cells.iter().filter(|((_, of), _)| *of == waits);
-            let own = own.map(|(_, cell)| cell.tally.kept);
-            own.sum::<u64>()
-        };
-        assert!(kept(Waits::Planned) > kept(Waits::Blocking), "{cells:?}");
+        let kept = |deviation, waits| cells[&(deviation, waits)].tally.kept;
+        for deviation in Deviation::ALL {
+            let further = kept(deviation, Waits::Further);
+            assert!(further > kept(deviation, Waits::Blocking), "{deviation:?}: {cells:?}");
+        }
+        let in_all = |waits| Deviation::ALL.map(|deviation| kept(deviation, waits)).iter().sum();
+        let in_all: [u64; 4] =
+            [Waits::Blocking, Waits::Advanced, Waits::Both, Waits::Further].map(in_all);
+        assert!(in_all.is_sorted_by(|one, next| one < next), "{in_all:?}");
         for ((deviation, waits), cell) in &cells {
-            let has_none = matches!(waits, Waits::Blocking | Waits::Advanced);
-            assert_eq!(cell.late_messages == 0, has_none, "{deviation:?}: {cell:?}");
+            assert_eq!(cell.late_messages == 0, !waits.has_arrivals(), "{deviation:?}: {cell:?}");
         }
     }
 }
