@@ -26,6 +26,11 @@ pub(super) fn sorted(jobs: &[WaitingJob], objective: &Objective) -> Vec<Vec<u32>
         by(&|job| -area(job)),
         by(&|job| -slowdown(job)),
     ];
+    // By the normalised waits of the users, if they cost something.
+    let normalised = |job: &WaitingJob| (job.waited_s + 1) as f64 / job.user_core_s.max(1) as f64;
+    if objective.fairness > 0.0 {
+        orders.push(by(&|job| -normalised(job)));
+    }
     // By the latest start that keeps a deadline or a promise.
     let latest_s = |job: &WaitingJob| job.latest_start_s.min(job.wanted_start_s);
     if objective.missed_deadline > 0.0 && jobs.iter().any(|job| latest_s(job) < u64::MAX) {
@@ -69,6 +74,18 @@ mod tests {
             assert!(seen.insert(order));
         }
         assert_eq!(seen.len(), 24);
+    }
+
+    /// Who has waited longest for each core second of the user goes first in one of the orders.
+    #[test]
+    fn users_are_sorted_by_fairness_if_it_costs_something() {
+        let job =
+            |waited_s, user_core_s| WaitingJob { waited_s, user_core_s, ..WaitingJob::new(1, 100) };
+        let jobs = [job(99, 100), job(999, 10_000), job(19, 10)];
+        let orders = |fairness| sorted(&jobs, &Objective { fairness, ..Objective::default() });
+        let (without, with) = (orders(0.0), orders(1.0));
+        assert_eq!(with.len(), without.len() + 1);
+        assert_eq!(with.last(), Some(&vec![2, 0, 1]));
     }
 
     #[test]
