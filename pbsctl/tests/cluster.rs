@@ -931,6 +931,32 @@ fn optimised_plans_are_compared_with_queues() {
     assert!(ran.stdout.contains("orders per event"), "{}", ran.stdout);
 }
 
+/// Each scheduler is compared with each of the estimates, once where two are the same to it. The
+/// results do not depend on the number of replays at a time.
+#[test]
+fn schedulers_are_compared_with_several_estimates() {
+    let traces = traces("cluster-trace-estimates");
+    let generate = ["--generate", "lublin", "--cores", "64", "--jobs", "200", "--json"];
+    let all = ["--policy", "easy,optimised", "--estimates", "users,learned,perfect"];
+    let of = |more: &[&str]| {
+        let mut json = replay(&traces, &[&generate[..], more].concat(), "").json();
+        let policies = json["replays"][0]["policies"].as_array_mut().unwrap();
+        for of in &mut *policies {
+            of["event_ns"] = 0.into();
+        }
+        policies.clone()
+    };
+    let together = of(&[&all[..], &["--threads", "3"]].concat());
+    let names: Vec<&str> = together.iter().map(|of| of["policy"].as_str().unwrap()).collect();
+    assert_eq!(names[..3], ["EASY", "optimised", "optimised, quantile"]);
+    assert_eq!(names[3..], ["EASY, perfect estimates", "optimised, perfect estimates"]);
+    assert_eq!(together, of(&[&all[..], &["--threads", "1"]].concat()));
+    let mut perfect = of(&["--policy", "easy", "--estimates", "perfect"]);
+    assert_eq!(perfect[0]["policy"], "EASY");
+    perfect[0]["policy"] = together[3]["policy"].clone();
+    assert_eq!(perfect[0], together[3]);
+}
+
 #[test]
 fn errors_of_expected_run_times_are_shown() {
     let traces = traces("cluster-trace-errors");

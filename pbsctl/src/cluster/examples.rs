@@ -10,6 +10,7 @@ pub(super) const REPLAY: &str = "\
 Examples:
   pbsctl cluster replay trace.swf --site site.toml
   pbsctl cluster replay trace.swf --policy easy,easy++,optimised --picture trace.svg
+  pbsctl cluster replay trace.swf --policy easy,optimised --estimates users,learned,perfect
   pbsctl cluster replay --generate lublin --cores 128 --load 110 --seeds 3
   zcat trace.swf.gz | pbsctl cluster replay - --cores 128";
 

@@ -15,6 +15,7 @@ mod replay;
 mod replay_cluster;
 mod replay_optimiser;
 mod replay_policy;
+mod replay_runs;
 mod replay_timed;
 mod requirements;
 mod script_options;

@@ -2,7 +2,6 @@
 //! Traces: written, and replayed under several schedulers.
 
 use std::collections::BTreeSet;
-use std::io::{stderr, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -11,17 +10,17 @@ use pbs_cluster_sim::{
     Estimates, Format, Lublin, NeverRan, Outcome, Planning, Policy, RunTimeErrors, Size, Summary,
     TraceJob, Unstarted,
 };
-use pbs_text::grouped;
 use serde::Serialize;
 
 use super::replay_cluster::Cluster;
-use super::replay_policy::{EstimatesName, PolicyOptions};
+use super::replay_policy::{Contender, EstimatesName, PolicyOptions};
+use super::replay_runs::{side_by_side, Progress};
 use super::replay_timed::Timed;
 use super::trace_file::read_trace;
 use crate::failure::Failure;
 use crate::files::{picture, write};
 use crate::given::{Conditional, Given};
-use crate::output::{counted, write_err, write_out, Output};
+use crate::output::{counted, write_out, Output};
 
 #[derive(Args, Debug)]
 pub(super) struct ReplayOptions {
@@ -246,6 +245,8 @@ struct Written {
 
 /// Jobs with the outcomes of a scheduler; jobs as they came.
 struct Schedule {
+    /// Name of the scheduler.
+    name: String,
     jobs: Vec<TraceJob>,
     outcomes: Vec<Outcome>,
     planning: Planning,
@@ -431,7 +432,8 @@ fn replay_generated(
             write(file, &trace_text(&of.jobs, Some(&of.outcomes), on.cores))?;
         }
         write_picture(options, &comparison)?;
-        let workload = Summary::of(&jobs);
+        let first = options.policies.contenders().first().map(|of| of.estimates);
+        let workload = Summary::of(&estimated(&jobs, first.unwrap_or(EstimatesName::Users)));
         replays.push(OfSeed { seed, too_large, too_large_by_reason, workload, comparison });
     }
     let comparisons: Vec<Comparison> = replays.iter().map(|of| of.comparison.clone()).collect();
@@ -464,20 +466,25 @@ fn name_of(model: Model) -> &'static str {
     }
 }
 
-/// Jobs that the cluster can have, as schedulers are told of them.
+/// Jobs that the cluster can have, with the run times that their users requested.
 fn told(
     options: &ReplayOptions,
     on: &Cluster,
     mut jobs: Vec<TraceJob>,
     seed: u64,
 ) -> Vec<TraceJob> {
-    let estimates = match options.policies.estimates {
-        EstimatesName::Users | EstimatesName::Learned => Estimates::Users,
-        EstimatesName::Perfect => Estimates::Perfect,
-    };
     jobs.retain(|job| on.fits(job));
     // By what users said, so that they are the same whatever is told.
     workload::add_deadlines(&mut jobs, options.deadlines, options.slack, seed);
+    jobs
+}
+
+/// Jobs as schedulers with these estimates are told of them.
+fn estimated(jobs: &[TraceJob], estimates: EstimatesName) -> Vec<TraceJob> {
+    let estimates = match estimates {
+        EstimatesName::Users | EstimatesName::Learned => Estimates::Users,
+        EstimatesName::Perfect => Estimates::Perfect,
+    };
     jobs.iter().map(|job| job.with(estimates)).collect()
 }
 
@@ -488,16 +495,19 @@ fn compare(
     name: &str,
     jobs: &[TraceJob],
 ) -> Result<(Comparison, Option<Schedule>), Failure> {
+    let policies = &options.policies;
     let mut comparison = Comparison::new(name, jobs, on.cores);
-    let mut schedule = None;
-    for &name in &options.policies.policy {
-        let mut policy = options.policies.scheduler(name, on);
-        let of = run(jobs, policy.as_mut(), on.cores)?;
+    let contenders = policies.contenders();
+    let replays = (contenders.len(), policies.threads());
+    let schedules = side_by_side(jobs.len(), replays.0, replays.1, |place, progress| {
+        run(options, on, jobs, contenders[place], (place, progress))
+    })?;
+    for of in &schedules {
         let unstarted = of.unstarted.clone();
-        comparison.push_with(policy.name(), &of.jobs, &of.outcomes, of.planning, unstarted);
-        schedule = Some(of);
+        comparison.push_with(&of.name, &of.jobs, &of.outcomes, of.planning, unstarted);
     }
-    if options.policies.run_time_errors {
+    let schedule = schedules.into_iter().next_back();
+    if policies.run_time_errors {
         let errors = schedule.as_ref().map(|of| RunTimeErrors::of(&of.jobs, &of.outcomes));
         comparison.run_time_errors = errors;
     }
@@ -511,26 +521,26 @@ fn write_picture(options: &ReplayOptions, comparison: &Comparison) -> Result<(),
     }
 }
 
-/// Under one scheduler; how far it is is shown where somebody looks.
-fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Schedule, Failure> {
-    let shows = stderr().is_terminal();
-    let name = policy.name().to_string();
-    let all = grouped(jobs.len() as u64);
-    let mut policy = Timed::new(policy);
-    let outcomes = replay(jobs, &mut policy, |done| {
-        if shows {
-            write_err(&format!("\r{name}: {} of {all} jobs ", grouped(done as u64)));
-        }
-    });
-    if shows {
-        write_err("\n");
-    }
+/// Under one scheduler, which reports its progress as one of several replays.
+fn run(
+    options: &ReplayOptions,
+    on: &Cluster,
+    jobs: &[TraceJob],
+    contender: Contender,
+    (place, progress): (usize, &Progress),
+) -> Result<Schedule, Failure> {
+    let jobs = estimated(jobs, contender.estimates);
+    let mut policy = options.policies.scheduler(contender, on);
+    let name = options.policies.name_of(contender, policy.name());
+    progress.tell(place, &name, 0);
+    let mut policy = Timed::new(policy.as_mut());
+    let outcomes = replay(&jobs, &mut policy, |done| progress.tell(place, &name, done));
     let outcomes = outcomes.map_err(|fault| Failure::Failed(format!("{name}: {fault}")))?;
-    let unstarted = Unstarted::of_replay(jobs, &outcomes, cores, &policy.declined());
-    let jobs = as_they_came(jobs, &outcomes);
-    check(&jobs, &outcomes, cores)
+    let unstarted = Unstarted::of_replay(&jobs, &outcomes, on.cores, &policy.declined());
+    let jobs = as_they_came(&jobs, &outcomes);
+    check(&jobs, &outcomes, on.cores)
         .map_err(|invalid| Failure::Failed(format!("{name}: {invalid}")))?;
-    Ok(Schedule { jobs, outcomes, planning: policy.planning(), unstarted })
+    Ok(Schedule { name, jobs, outcomes, planning: policy.planning(), unstarted })
 }
 
 fn text(replayed: &Replayed) -> String {

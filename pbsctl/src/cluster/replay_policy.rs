@@ -34,9 +34,14 @@ pub(super) struct PolicyOptions {
     #[arg(long, value_name = "N", default_value_t = MOST_BACKFILLS)]
     backfills: usize,
 
-    /// Run times that the schedulers know
-    #[arg(long, value_enum, default_value = "users")]
-    pub(super) estimates: EstimatesName,
+    /// Run times that the schedulers know. With several of them, each scheduler is compared with
+    /// each: once, where two of them are the same to it
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "users")]
+    pub(super) estimates: Vec<EstimatesName>,
+
+    /// Number of replays at a time, by default one on each core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
 
     /// Rule of learned run times; by default quantile for --estimates learned, and last-two for
     /// easy++
@@ -118,6 +123,13 @@ pub(super) enum PolicyName {
     PlannedOptimisedDeadline,
 }
 
+impl PolicyName {
+    /// Whether `--estimates learned` gives this scheduler other run times than `users`.
+    fn can_learn(self) -> bool {
+        matches!(self, Self::Optimised | Self::OptimisedStart | Self::OptimisedDeadline)
+    }
+}
+
 /// Clusters on which queues run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum QueuesOn {
@@ -127,7 +139,46 @@ enum QueuesOn {
     Pool,
 }
 
+/// Scheduler with the run times that it knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Contender {
+    policy: PolicyName,
+    pub(super) estimates: EstimatesName,
+}
+
 impl PolicyOptions {
+    /// Returns all schedulers with all run times, each pair once.
+    pub(super) fn contenders(&self) -> Vec<Contender> {
+        let mut all = Vec::new();
+        for &estimates in &self.estimates {
+            for &policy in &self.policy {
+                let is_same = estimates == EstimatesName::Learned && !policy.can_learn();
+                let has_users = self.estimates.contains(&EstimatesName::Users);
+                let contender = Contender { policy, estimates };
+                if !(is_same && has_users || all.contains(&contender)) {
+                    all.push(contender);
+                }
+            }
+        }
+        all
+    }
+
+    /// Returns the name of a contender in tables: with the run times, if they can be mistaken.
+    pub(super) fn name_of(&self, contender: Contender, name: &str) -> String {
+        match contender.estimates {
+            EstimatesName::Perfect if self.estimates.len() > 1 => {
+                format!("{name}, perfect estimates")
+            }
+            _ => name.into(),
+        }
+    }
+
+    /// Returns the number of replays at a time.
+    pub(super) fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.map_or_else(cores, usize::from)
+    }
+
     /// Whether the cluster is one pool of cores to that scheduler, and has no rules.
     fn is_on_pool(&self, name: PolicyName) -> bool {
         match name {
@@ -157,7 +208,7 @@ impl PolicyOptions {
         let has = |names: &[PolicyName]| self.policy.iter().any(|name| names.contains(name));
         let on_pool = has(&[Optimised, OptimisedStart, OptimisedDeadline]);
         let on_nodes = has(&[PlannedOptimised, PlannedOptimisedStart, PlannedOptimisedDeadline]);
-        let learns = self.estimates == EstimatesName::Learned;
+        let learns = self.estimates.contains(&EstimatesName::Learned);
         let is_pool = self.queues_on == QueuesOn::Pool || on.is_one_pool();
         let backfills = on_nodes
             || has(&[Planned, PlannedDeadlines, Conservative])
@@ -219,14 +270,15 @@ impl PolicyOptions {
     }
 
     /// Creates a scheduler for an empty cluster.
-    pub(super) fn scheduler(&self, name: PolicyName, on: &Cluster) -> Box<dyn Policy> {
+    pub(super) fn scheduler(&self, of: Contender, on: &Cluster) -> Box<dyn Policy> {
+        let Contender { policy: name, estimates } = of;
         let rules = Rules::of_site(&on.site, &on.machine, horizon());
         let of_site = pbs_cluster_planner::Policy::of_site(&on.site);
         // Without nodes and rules, the queues of the literature are the same, and faster.
         let is_pool = self.is_on_pool(name) || on.is_one_pool();
         let learned =
             |default: LearnerName| Expect::Learned(self.learner.unwrap_or(default).learner());
-        let expect = match self.estimates {
+        let expect = match estimates {
             EstimatesName::Learned => learned(LearnerName::Quantile),
             EstimatesName::Users | EstimatesName::Perfect => Expect::Limit,
         };
