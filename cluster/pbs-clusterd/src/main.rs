@@ -5,11 +5,10 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use pbs_clusterd::call::Call;
 use pbs_clusterd::limits::{Limits, CALLS};
 use pbs_clusterd::pace::{Clock, Pace};
@@ -20,9 +19,8 @@ use pbs_engine_node::Owners;
 use pbs_launch::signals::Signals;
 use pbs_manager::ledger::{Access, Ledger, Served};
 use pbs_manager::{only_mine, Engine, Manager, Simulated};
-use pbs_resources::parse_duration_s;
-use pbs_slurm::steer::{Link, Settings};
-use pbs_slurm::{Relay, Slurm};
+use pbs_slurm::steer::Link;
+use pbs_slurm::{Relay, SteeringOptions};
 use pbs_socket::{inbox, journal, notify, Inbox, Sender};
 use pbs_uapi::clock::unix_s;
 
@@ -47,7 +45,7 @@ struct Cli {
     node_socket: PathBuf,
 
     #[command(flatten)]
-    slurm: SlurmOptions,
+    slurm: SteeringOptions,
 
     #[command(flatten)]
     limits: Limits,
@@ -63,47 +61,6 @@ enum EngineKind {
     /// Requests are the jobs that users submit to a partition of Slurm, which starts them at their
     /// planned times on their planned nodes. Run the service as SlurmUser
     Slurm,
-}
-
-/// Options of --engine slurm.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Options of --engine slurm")]
-struct SlurmOptions {
-    /// Partition of Slurm whose jobs are planned
-    #[arg(long, value_name = "NAME", default_value = "plan")]
-    partition: String,
-
-    /// File to which the hooks of Slurm append events
-    #[arg(
-        long,
-        env = "PBS_SLURM_EVENTS",
-        value_name = "FILE",
-        default_value = "/var/lib/pbs-slurm/events"
-    )]
-    events: PathBuf,
-
-    /// Release a job this long before its planned start
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
-    window: Duration,
-
-    /// Time after the planned start within which a job may begin. A later job is held and planned
-    /// again. At most the allocate_timeout of the site
-    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
-    grace: Duration,
-
-    /// Cancel jobs that have been declined for this long. By default they stay held, and Slurm
-    /// counts them among its jobs (MaxJobCount)
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    cancel_declined: Option<Duration>,
-
-    /// Kill an scontrol or squeue that is silent for this long, and report it
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    patience: Duration,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    let seconds = parse_duration_s(text).map_err(|error| error.to_string())?;
-    Ok(Duration::from_secs(seconds))
 }
 
 const EXAMPLES: &str = "\
@@ -144,8 +101,7 @@ fn main() -> ExitCode {
 
 /// Returns what is wrong with an option of an engine that is not used, if one was given.
 fn misplaced(cli: &Cli, given: &ArgMatches) -> Option<String> {
-    let of_slurm = SlurmOptions::augment_args(clap::Command::new("slurm"));
-    let of_slurm = of_slurm.get_arguments().map(|of| (of.get_id().as_str(), EngineKind::Slurm));
+    let of_slurm = SteeringOptions::NAMES.into_iter().map(|id| (id, EngineKind::Slurm));
     let mut options = of_slurm.chain([("node_socket", EngineKind::Node)]);
     let is_given = |id: &str| given.value_source(id) == Some(ValueSource::CommandLine);
     let (id, engine) = options.find(|&(id, of)| of != cli.engine && is_given(id))?;
@@ -181,31 +137,14 @@ fn run(cli: &Cli) -> Result<(), String> {
 
 /// Returns the steering of a partition of Slurm. `wake` is called when it has to have a turn.
 fn steered(
-    options: &SlurmOptions,
+    options: &SteeringOptions,
     cluster: &Manager<Link>,
     wake: impl Fn() + Send + 'static,
 ) -> Result<Steered, String> {
-    let to_slurm = pbs_slurm::Options {
-        partition: options.partition.clone(),
-        events: options.events.clone(),
-        patience: options.patience,
-    };
-    let slurm = Slurm::new(&to_slurm).map_err(|error| {
-        format!(
-            "{}: {error}. Slurm's hooks append to this file: install them and make its directory \
-             (Documentation/slurm.rst), or name another file with --events",
-            options.events.display()
-        )
-    })?;
+    let slurm = options.connect()?;
     let relay = Relay::start(slurm, wake);
     let relay = relay.map_err(|error| format!("no thread for Slurm could be started: {error}"))?;
-    let settings = Settings {
-        window: options.window,
-        grace: options.grace,
-        cancel_declined: options.cancel_declined,
-        ..Settings::default()
-    };
-    Ok(Steered::new(cluster, settings, relay))
+    Ok(Steered::new(cluster, options.settings(), relay))
 }
 
 /// Serves the cluster, whose requests that engine runs. `pace` makes what advances its time.

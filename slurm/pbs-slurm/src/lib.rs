@@ -23,6 +23,7 @@ mod run;
 mod serve;
 mod slurm;
 pub mod steer;
+mod steering_options;
 
 pub use columns::{jobs_of, Ends, Mark};
 pub use demands::{Demands, Gres, Per};
@@ -32,3 +33,4 @@ pub use ran::{gantt, metrics_of, ran_of, Ran, BOUND_S};
 pub use relay::{Relay, Served};
 pub use serve::{serve, Serving};
 pub use slurm::{Options, Slurm};
+pub use steering_options::SteeringOptions;
