@@ -957,6 +957,43 @@ fn schedulers_are_compared_with_several_estimates() {
     assert_eq!(perfect[0], together[3]);
 }
 
+/// Figures without the jobs at the begin and the end of a trace are those of the others in the
+/// schedule, which has all jobs.
+#[test]
+fn jobs_at_the_begin_and_the_end_are_left_out() {
+    let traces = traces("cluster-trace-left-out");
+    let generate = ["--generate", "lublin", "--cores", "64", "--jobs", "300", "--policy", "easy"];
+    let file = traces.join("easy.swf").to_string_lossy().into_owned();
+    let whole = replay(&traces, &[&generate[..], &["--json", "--output", &file]].concat(), "");
+    let whole = whole.json()["replays"][0].clone();
+    assert_eq!((whole["jobs"].as_u64(), whole["left_out"].as_u64()), (Some(300), Some(0)));
+    let written = std::fs::read_to_string(&file).unwrap();
+    let lines = written.lines().filter(|line| !line.starts_with(';'));
+    let times: Vec<[u64; 2]> = lines
+        .map(|line| {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            [fields[1], fields[2]].map(|field| field.parse().unwrap())
+        })
+        .collect();
+    let last_s = times.iter().map(|[submit_s, _]| *submit_s).max().unwrap();
+    let first_s = times.iter().map(|[submit_s, _]| *submit_s).min().unwrap();
+    let counted =
+        times.iter().filter(|[at_s, _]| *at_s >= first_s + 7200 && *at_s + 7200 <= last_s);
+    let waits: Vec<u64> = counted.map(|[_, wait_s]| *wait_s).collect();
+    assert!(!waits.is_empty() && waits.len() < 300);
+    let part = replay(&traces, &[&generate[..], &["--json", "--leave-out", "2h"]].concat(), "");
+    let part = part.json()["replays"][0].clone();
+    assert_eq!(part["jobs"].as_u64(), Some(waits.len() as u64));
+    assert_eq!(part["left_out"].as_u64(), Some(300 - waits.len() as u64));
+    let mean_s = waits.iter().sum::<u64>() as f64 / waits.len() as f64;
+    let said_s = part["policies"][0]["wait_s"]["mean"].as_f64().unwrap();
+    assert!((said_s - mean_s).abs() < 0.001, "{said_s} {mean_s}");
+    assert_ne!(part["policies"][0]["wait_s"], whole["policies"][0]["wait_s"]);
+    let none = replay(&traces, &[&generate[..], &["--leave-out", "1000d"]].concat(), "");
+    assert_eq!(none.status, 2);
+    assert!(none.stderr.contains("--leave-out: no job is left"), "{}", none.stderr);
+}
+
 #[test]
 fn errors_of_expected_run_times_are_shown() {
     let traces = traces("cluster-trace-errors");

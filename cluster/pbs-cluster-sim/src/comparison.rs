@@ -20,8 +20,10 @@ pub struct Comparison {
     pub trace: String,
     /// Number of cores.
     pub cores: u64,
-    /// Jobs of the trace.
+    /// Jobs of the trace that are in the figures.
     pub jobs: usize,
+    /// Jobs of the trace that are in no figure, as the cluster filled or emptied then.
+    pub left_out: usize,
     /// In the order in which they were added.
     pub policies: Vec<Compared>,
     /// Errors of expected run times in the last schedule, if they are wanted.
@@ -77,6 +79,7 @@ impl Comparison {
             trace: trace.into(),
             cores,
             jobs: jobs.len(),
+            left_out: 0,
             policies: Vec::new(),
             run_time_errors: None,
             first_s: jobs.iter().map(|job| job.submit_s).min(),
@@ -109,8 +112,12 @@ impl Comparison {
 
     /// A table of all jobs, and one by their sizes if there are several.
     pub fn text(&self, format: Format) -> String {
+        let left_out = match self.left_out {
+            0 => String::new(),
+            jobs => format!("; {} at its begin and end are left out", grouped(jobs as i128)),
+        };
         let mut out = format!(
-            "{}: {} jobs on {} cores\n\n",
+            "{}: {} jobs on {} cores{left_out}\n\n",
             self.trace,
             grouped(self.jobs as i128),
             grouped(self.cores)

@@ -87,12 +87,14 @@ impl Unstarted {
     }
 
     /// Counts the jobs of a replay that never ran. `jobs` are those that were replayed, with the
-    /// times of the trace, and `declined` has the reasons of the policy.
+    /// times of the trace, and `declined` has the reasons of the policy. Only jobs at places that
+    /// `counts` are counted.
     pub fn of_replay(
         jobs: &[TraceJob],
         outcomes: &[Outcome],
         cores: u64,
         declined: &BTreeMap<usize, NeverRan>,
+        counts: impl Fn(usize) -> bool,
     ) -> Vec<Self> {
         let never = |place: usize| outcomes[place].start_s.is_none();
         let why = |place: usize, job: &TraceJob, predecessor: Option<usize>| {
@@ -105,7 +107,7 @@ impl Unstarted {
             }
         };
         let all = jobs.iter().zip(predecessors(jobs)).enumerate();
-        let unstarted = all.filter(|(place, _)| never(*place));
+        let unstarted = all.filter(|(place, _)| never(*place) && counts(*place));
         Self::count(unstarted.map(|(place, (job, of))| (why(place, job, of), job.number)))
     }
 
@@ -141,7 +143,7 @@ mod tests {
         ];
         let mut easy = Easy::new(8);
         let outcomes = replay(&jobs, &mut easy, |_| ()).unwrap();
-        let all = Unstarted::of_replay(&jobs, &outcomes, 8, &easy.declined());
+        let all = Unstarted::of_replay(&jobs, &outcomes, 8, &easy.declined(), |_| true);
         let expected = [
             Unstarted { why: NeverRan::Cores, jobs: 2, first: 2 },
             Unstarted { why: NeverRan::Predecessor, jobs: 2, first: 3 },
@@ -154,7 +156,7 @@ mod tests {
         );
         let declined = BTreeMap::from([(1, NeverRan::Rules)]);
         let outcomes = [Outcome { start_s: None, ..outcomes[0] }; 5];
-        let all = Unstarted::of_replay(&jobs[..2], &outcomes, 16, &declined);
+        let all = Unstarted::of_replay(&jobs[..2], &outcomes, 16, &declined, |_| true);
         assert_eq!(
             Unstarted::text(&all),
             "1 is excluded by rules of the site (job 2), 1 waited when nothing else happened \

@@ -64,7 +64,7 @@ fn jobs_that_never_ran_have_reasons() {
         [Box::new(planned(&[4, 4]).keeping_deadlines()), Box::new(optimised)];
     for mut policy in policies {
         let outcomes = replay(&jobs, policy.as_mut(), |_| ()).unwrap();
-        let all = Unstarted::of_replay(&jobs, &outcomes, CORES, &policy.declined());
+        let all = Unstarted::of_replay(&jobs, &outcomes, CORES, &policy.declined(), |_| true);
         let expected = [
             Unstarted { why: NeverRan::Deadline, jobs: 1, first: 1 },
             Unstarted { why: NeverRan::Predecessor, jobs: 1, first: 2 },

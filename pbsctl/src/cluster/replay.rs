@@ -12,6 +12,7 @@ use pbs_cluster_sim::{
 };
 use serde::Serialize;
 
+use super::ledger::duration_s;
 use super::replay_cluster::Cluster;
 use super::replay_policy::{Contender, EstimatesName, PolicyOptions};
 use super::replay_runs::{side_by_side, Progress};
@@ -111,6 +112,11 @@ pub(super) struct ReplayOptions {
 
     #[command(flatten)]
     policies: PolicyOptions,
+
+    /// Leave jobs out of the figures that were submitted within this time of the first submission
+    /// or the last one, while the cluster fills or empties; they are replayed all the same
+    #[arg(long, value_name = "TIME", value_parser = duration_s)]
+    leave_out: Option<u64>,
 
     /// Write the schedule of the last scheduler to FILE, as a trace
     #[arg(long, value_name = "FILE")]
@@ -496,22 +502,51 @@ fn compare(
     jobs: &[TraceJob],
 ) -> Result<(Comparison, Option<Schedule>), Failure> {
     let policies = &options.policies;
-    let mut comparison = Comparison::new(name, jobs, on.cores);
+    let counts = counts(options, name, jobs)?;
+    let mut comparison = Comparison::new(name, &counted_of(jobs, &counts), on.cores);
+    comparison.left_out = jobs.len() - comparison.jobs;
     let contenders = policies.contenders();
     let replays = (contenders.len(), policies.threads());
     let schedules = side_by_side(jobs.len(), replays.0, replays.1, |place, progress| {
-        run(options, on, jobs, contenders[place], (place, progress))
+        run(options, on, (jobs, &counts), contenders[place], (place, progress))
     })?;
     for of in &schedules {
         let unstarted = of.unstarted.clone();
-        comparison.push_with(&of.name, &of.jobs, &of.outcomes, of.planning, unstarted);
+        let (jobs, outcomes) = (counted_of(&of.jobs, &counts), counted_of(&of.outcomes, &counts));
+        comparison.push_with(&of.name, &jobs, &outcomes, of.planning, unstarted);
     }
     let schedule = schedules.into_iter().next_back();
     if policies.run_time_errors {
-        let errors = schedule.as_ref().map(|of| RunTimeErrors::of(&of.jobs, &of.outcomes));
-        comparison.run_time_errors = errors;
+        let errors = |of: &Schedule| {
+            RunTimeErrors::of(&counted_of(&of.jobs, &counts), &counted_of(&of.outcomes, &counts))
+        };
+        comparison.run_time_errors = schedule.as_ref().map(errors);
     }
     Ok((comparison, schedule))
+}
+
+/// Whether each job is in the figures.
+fn counts(options: &ReplayOptions, name: &str, jobs: &[TraceJob]) -> Result<Vec<bool>, Failure> {
+    let left_out_s = options.leave_out.unwrap_or(0);
+    let submits = || jobs.iter().map(|job| job.submit_s);
+    let (first_s, last_s) = (submits().min().unwrap_or(0), submits().max().unwrap_or(0));
+    let from_s = first_s.saturating_add(left_out_s);
+    let until_s = last_s.saturating_sub(left_out_s);
+    let counts: Vec<bool> = submits().map(|at_s| (from_s..=until_s).contains(&at_s)).collect();
+    if !jobs.is_empty() && !counts.contains(&true) {
+        let span = pbs_text::span((last_s - first_s).saturating_mul(1_000_000_000));
+        return Err(Failure::Usage(format!(
+            "--leave-out: no job is left, as all jobs of {name} were submitted within {span}; write \
+             a shorter time"
+        )));
+    }
+    Ok(counts)
+}
+
+/// Those of all that count.
+fn counted_of<T: Clone>(all: &[T], counts: &[bool]) -> Vec<T> {
+    let counted = all.iter().zip(counts).filter(|(_, counts)| **counts);
+    counted.map(|(of, _)| of.clone()).collect()
 }
 
 fn write_picture(options: &ReplayOptions, comparison: &Comparison) -> Result<(), Failure> {
@@ -525,7 +560,7 @@ fn write_picture(options: &ReplayOptions, comparison: &Comparison) -> Result<(),
 fn run(
     options: &ReplayOptions,
     on: &Cluster,
-    jobs: &[TraceJob],
+    (jobs, counts): (&[TraceJob], &[bool]),
     contender: Contender,
     (place, progress): (usize, &Progress),
 ) -> Result<Schedule, Failure> {
@@ -536,7 +571,8 @@ fn run(
     let mut policy = Timed::new(policy.as_mut());
     let outcomes = replay(&jobs, &mut policy, |done| progress.tell(place, &name, done));
     let outcomes = outcomes.map_err(|fault| Failure::Failed(format!("{name}: {fault}")))?;
-    let unstarted = Unstarted::of_replay(&jobs, &outcomes, on.cores, &policy.declined());
+    let unstarted =
+        Unstarted::of_replay(&jobs, &outcomes, on.cores, &policy.declined(), |place| counts[place]);
     let jobs = as_they_came(&jobs, &outcomes);
     check(&jobs, &outcomes, on.cores)
         .map_err(|invalid| Failure::Failed(format!("{name}: {invalid}")))?;
