@@ -504,7 +504,8 @@ fn a_start_that_slurm_gave_a_job_that_had_ended_is_no_wish() {
     }
 }
 
-/// The same while its nodes are still being freed, before it is sent back or after.
+/// A start that Slurm gave a job is no wish of its user either while the nodes of the job are still
+/// being freed, before it is sent back or after.
 #[test]
 fn a_start_that_slurm_gave_a_job_whose_nodes_are_being_freed_is_no_wish() {
     for ends_before in [false, true] {
