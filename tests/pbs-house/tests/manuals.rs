@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 use pbs_house::tree;
 use syn::{Field, Item, ItemStruct};
 
-/// The folder of each service's code, and its page.
-const SERVICES: [(&str, &str); 2] =
-    [("pbsd/src", "packaging/pbsd.8"), ("cluster/pbs-clusterd/src", "packaging/pbs-clusterd.8")];
+/// The folders with the options of each service, and its page.
+const SERVICES: [(&[&str], &str); 2] = [
+    (&["pbsd/src"], "packaging/pbsd.8"),
+    (&["cluster/pbs-clusterd/src", "slurm/pbs-slurm/src"], "packaging/pbs-clusterd.8"),
+];
 
 /// The long option that a field declares, if it declares one.
 fn option_of(field: &Field) -> Option<String> {
@@ -29,10 +31,10 @@ fn option_of(field: &Field) -> Option<String> {
     option
 }
 
-/// The options that the code in a folder declares, and those that each program has.
-fn declared(folder: &str) -> BTreeSet<String> {
+/// The options that the code in some folders declares, and those that each program has.
+fn declared(folders: &[&str]) -> BTreeSet<String> {
     let mut options: BTreeSet<String> = ["help".into(), "version".into()].into();
-    for path in tree::rust_files(folder) {
+    for path in folders.iter().flat_map(|folder| tree::rust_files(folder)) {
         let file = syn::parse_file(&tree::text(&path)).expect("code that compiles");
         for item in file.items {
             if let Item::Struct(ItemStruct { fields, .. }) = item {
@@ -58,12 +60,12 @@ fn described(page: &str) -> BTreeSet<String> {
 
 #[test]
 fn pages_of_services_name_their_options() {
-    for (folder, page) in SERVICES {
-        let (declared, described) = (declared(folder), described(page));
-        assert!(declared.len() > 8, "{folder}: only {declared:?} were found");
+    for (folders, page) in SERVICES {
+        let (declared, described) = (declared(folders), described(page));
+        assert!(declared.len() > 8, "{folders:?}: only {declared:?} were found");
         let missing: Vec<_> = declared.difference(&described).collect();
         let unknown: Vec<_> = described.difference(&declared).collect();
         assert!(missing.is_empty(), "{page}: does not describe {missing:?}");
-        assert!(unknown.is_empty(), "{page}: describes {unknown:?}, which {folder} does not have");
+        assert!(unknown.is_empty(), "{page}: describes {unknown:?}, which {folders:?} do not have");
     }
 }
