@@ -14,7 +14,7 @@ use common::{committed, settings, SITE, T, WINDOW_S};
 use pbs_manager::ledger::{Row, State};
 use pbs_manager::{Caller, Manager};
 use pbs_slurm::steer::{
-    Controller, Event, Fault, JobState, Key, Link, Revoked, Simulated, Steer, World,
+    Controller, Event, Fault, Hold, JobState, Key, Link, Revoked, Simulated, Steer, World,
 };
 use pbs_slurm::{Relay, Served};
 
@@ -37,6 +37,10 @@ struct Kept {
     asked: HashMap<Key, u64>,
     /// Number of orders for limits that fail.
     failing_limits: u64,
+    /// Number of orders to tell users something that fail, and the fault.
+    failing_shows: Option<(u64, Fault)>,
+    /// Number of orders to tell users something.
+    shows: u64,
     /// Jobs that were stopped.
     stopped: Vec<Key>,
 }
@@ -73,7 +77,13 @@ impl Controller for Fake {
     }
 
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Result<(), Fault> {
-        self.lock().slurm.show(job, start_s, why)
+        let mut kept = self.lock();
+        kept.shows += 1;
+        if let Some((left, fault)) = kept.failing_shows.as_mut().filter(|(left, _)| *left > 0) {
+            *left -= 1;
+            return Err(fault.clone());
+        }
+        kept.slurm.show(job, start_s, why)
     }
 
     fn commit(
@@ -409,6 +419,95 @@ fn a_job_that_starts_before_the_hold_of_its_user_arrives_is_ended() {
     lab.until("the other one is over", |lab| lab.manager.open_rows().is_empty());
     assert_eq!(lab.row(other).outcome.as_deref(), Some("completed"), "{:?}", lab.news);
     assert!(lab.fake.lock().stopped.iter().all(|&it| it == key));
+}
+
+/// A look that shows a job as released is not read yet when the request of the job is ended. The job
+/// does not run on outside the plan.
+#[test]
+fn a_request_that_is_ended_before_a_look_is_read_has_its_job_held() {
+    let mut lab = Lab::new("ended-before-look");
+    let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 1000);
+    let start_s = T + 2 * WINDOW_S;
+    lab.fake.lock().slurm.alter(key, |job| job.start_s = Some(start_s));
+    lab.until("it is planned", |lab| lab.told(key).starts_with("planned on"));
+    while lab.now_s + WINDOW_S <= start_s {
+        lab.second();
+    }
+    lab.until("it is let go", |lab| committed(&lab.state(key)));
+    lab.until("no look is under way", |lab| !lab.relay.is_looking());
+    lab.fake.keep(true);
+    let looks = lab.fake.lock().looks;
+    lab.hint(key);
+    lab.until("a look was taken", |lab| lab.has_looked(looks + 1));
+    lab.fake.keep(false);
+    let begun = Instant::now();
+    while !lab.relay.has_reports() {
+        assert!(begun.elapsed() < PATIENCE);
+        sleep(Duration::from_millis(1));
+    }
+    let id = lab.row(key).id;
+    lab.manager.kill(&operator(), id).unwrap();
+    lab.turn();
+    // Time for the order that has to follow, and none for another look.
+    let begun = Instant::now();
+    while committed(&lab.state(key)) && begun.elapsed() < Duration::from_secs(1) {
+        sleep(Duration::from_millis(1));
+    }
+    for _ in 0..WINDOW_S + 2 {
+        lab.now_s += 1;
+        lab.fake.lock().slurm.tick();
+    }
+    let is_out = |lab: &Lab| {
+        lab.state(key) == JobState::Pending(Hold::Admin) || lab.fake.lock().stopped.contains(&key)
+    };
+    lab.until("it is held or ended", is_out);
+    let start_s = lab.fake.lock().slurm.job(key).unwrap().start_s;
+    lab.until("its user is told", |lab| lab.told(key).contains("not planned any more"));
+    assert_eq!(lab.row(key).state, State::Ended);
+    assert!(start_s.is_some(), "it was planned for {start_s:?}");
+}
+
+/// Users of declined jobs are told in the end, whatever failed before, and the planned start that is
+/// still shown meanwhile is no wish of theirs.
+#[test]
+fn an_explanation_that_fails_is_given_again() {
+    for fault in [Fault::Later, Fault::Denied("no key".into())] {
+        let mut lab = Lab::new(&format!("explained-again-{fault}"));
+        let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 5);
+        lab.fake.lock().slurm.alter(key, |job| {
+            job.foreign = Some("--exclude=n01: leave it out".into());
+        });
+        lab.fake.lock().failing_shows = Some((1, fault.clone()));
+        let begun = Instant::now();
+        while !lab.told(key).contains("--exclude") {
+            assert!(begun.elapsed() < PATIENCE, "{fault}: {:?}", lab.news);
+            lab.second();
+        }
+        lab.fake.lock().slurm.alter(key, |job| job.foreign = None);
+        for _ in 0..20 {
+            lab.second();
+        }
+        lab.until("it is over", |lab| lab.manager.open_rows().is_empty());
+        assert_eq!(lab.row(key).outcome.as_deref(), Some("completed"), "{fault}: {:?}", lab.news);
+    }
+}
+
+/// A declined job that is gone has no user who waits for an explanation.
+#[test]
+fn nobody_explains_without_end() {
+    let mut lab = Lab::new("explained-without-end");
+    let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 5);
+    lab.fake.lock().slurm.alter(key, |job| {
+        job.foreign = Some("--exclude=n01: leave it out".into());
+    });
+    lab.fake.lock().failing_shows = Some((u64::MAX, Fault::Gone));
+    lab.until("it is explained", |lab| lab.fake.lock().shows > 0);
+    // What fails is reported once a second.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(3500) {
+        lab.second();
+    }
+    assert_eq!(lab.fake.lock().shows, 1);
 }
 
 /// The limit of an extended job is raised, though the batch system does not answer at first.

@@ -6,7 +6,9 @@ use std::time::Duration;
 use pbs_cluster_planner::RequestId;
 use pbs_manager::{Allocation, Manager};
 
-use super::{nodes_of, not_started, places, Committed, Refused, Shown, Steer, SHOWN_AT_ONCE};
+use super::{
+    is_passing, nodes_of, not_started, places, Committed, Refused, Shown, Steer, SHOWN_AT_ONCE,
+};
 use crate::steer::controller::{Controller, Fault, Revoked};
 use crate::steer::link::{Link, Order};
 use crate::steer::seen::{JobSeen, JobState, Key};
@@ -105,14 +107,52 @@ impl Steer {
                 Order::Extend(id, until_s) => self.extend(manager, controller, id, until_s),
                 Order::Notify(id) => {
                     if let Some(&key) = self.keys.get(&id) {
-                        if let Err(why) = controller.notify(key, "this job ends soon") {
-                            self.failed(key, "notify", &why);
-                        }
+                        self.notify(controller, key);
                     }
                 }
             }
         }
         self.end_jobs(manager, controller, now);
+    }
+
+    /// Ends what users have ended since the last turn. A look that is older says nothing of these
+    /// jobs then.
+    pub(super) fn end_requests(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+    ) {
+        let orders = std::mem::take(&mut manager.engine_mut().orders);
+        let (stops, others) = orders.into_iter().partition(|order| matches!(order, Order::Stop(_)));
+        manager.engine_mut().orders = others;
+        for stop in stops {
+            if let Order::Stop(id) = stop {
+                self.stopped(manager, controller, id);
+            }
+        }
+    }
+
+    /// Tells a user that a running job ends soon.
+    fn notify(&mut self, controller: &mut dyn Controller, key: Key) {
+        if let Err(why) = controller.notify(key, "this job ends soon") {
+            if is_passing(&why) {
+                self.unnotified.insert(key);
+            }
+            self.failed(key, "notify", &why);
+        }
+    }
+
+    /// Tells users that their running jobs end soon, where that has failed before.
+    pub(super) fn notify_again(&mut self, controller: &mut dyn Controller) {
+        if !controller.has_room() {
+            return;
+        }
+        for key in std::mem::take(&mut self.unnotified) {
+            let job = self.world.job(key).filter(|job| job.state == JobState::Running);
+            if job.is_some() {
+                self.notify(controller, key);
+            }
+        }
     }
 
     /// A request has its time: its job is let go if it was not before.

@@ -106,7 +106,10 @@ impl Steer {
 
     /// Tells users that their jobs are declined, and why. Others come first: what starts and holds
     /// jobs does not wait behind thousands of these orders.
-    pub(super) fn tell_declined(&mut self, controller: &mut dyn Controller) {
+    pub(super) fn tell_declined(&mut self, controller: &mut dyn Controller, now: Duration) {
+        if now < self.tell_not_before {
+            return;
+        }
         let mut told = 0;
         while told < SHOWN_AT_ONCE && controller.has_room() {
             let Some(key) = self.untold.pop_first() else {
@@ -116,17 +119,10 @@ impl Steer {
                 continue;
             };
             told += 1;
-            match controller.show(key, of.begin_s, &of.why) {
-                Ok(()) => {
-                    self.begins.remove(&key);
-                }
-                Err(fault) => {
-                    if matches!(fault, Fault::Later | Fault::Unreachable(_)) {
-                        self.untold.insert(key);
-                    }
-                    self.failed(key, "show", &fault);
-                    return;
-                }
+            if let Err(fault) = controller.show(key, of.begin_s, &of.why) {
+                self.is_untold(key, &fault);
+                self.failed(key, "show", &fault);
+                return;
             }
         }
         // The next turn tells more of them.
@@ -147,13 +143,15 @@ impl Steer {
             let is_kept = cancel.is_none_or(|cancel| age(of.since) < cancel);
             !(of.is_wait || is_told && is_kept)
         });
-        let mut old: Vec<Key> = old.map(|(&key, _)| key).collect();
+        let is_held = |key: &Key| {
+            let job = self.world.job(*key);
+            let is_held = job.is_some_and(|job| job.state == JobState::Pending(Hold::Admin));
+            is_held && !controller.is_ahead(*key)
+        };
+        let mut old: Vec<Key> = old.map(|(&key, _)| key).filter(is_held).collect();
         old.sort_unstable();
         for key in old.into_iter().take(OLD_AT_ONCE) {
-            let job = self.world.job(key);
-            let is_held = job.is_some_and(|job| job.state == JobState::Pending(Hold::Admin));
-            let is_held = is_held && !controller.is_ahead(key);
-            let Some(of) = self.declined.get_mut(&key).filter(|_| is_held) else {
+            let Some(of) = self.declined.get_mut(&key) else {
                 continue;
             };
             let held = age(of.since);
@@ -174,10 +172,12 @@ impl Steer {
                 of.why,
                 text(held)
             );
-            of.is_reminded = true;
-            let begin_s = of.begin_s;
-            if let Err(why) = controller.show(key, begin_s, &why) {
-                self.failed(key, "show", &why);
+            if !controller.has_room() {
+                return;
+            }
+            match controller.show(key, of.begin_s, &why) {
+                Ok(()) => of.is_reminded = true,
+                Err(why) => self.failed(key, "show", &why),
             }
         }
     }

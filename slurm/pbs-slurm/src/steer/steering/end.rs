@@ -48,23 +48,27 @@ impl Steer {
         }
     }
 
-    /// A request ended without having started. Its job is held, and not ended.
+    /// A request ended without having started. Its job is held, and not ended, unless it has begun
+    /// all the same.
     fn dropped(&mut self, manager: &Manager<Link>, id: RequestId, key: Key) {
         self.forget(key);
-        let job = self.world.job(key).filter(|job| matches!(job.state, JobState::Pending(_)));
-        let Some(job) = job.cloned() else {
-            return;
-        };
-        // A request that the ledger cannot show is declined without a reason.
-        let row = manager.details(id).ok().map(|(row, _)| row);
+        let row = self.note_ended(manager, id, key);
         let outcome = row.as_ref().and_then(|row| row.outcome.clone()).unwrap_or_default();
+        let is_killed = row.as_ref().is_some_and(Row::is_killed);
         let begin_s = row.as_ref().and_then(begin_s);
-        if row.is_some_and(|row| row.is_killed()) {
-            self.killed.insert(key, outcome.clone());
-            self.decline_killed(&job, begin_s, &outcome);
-            return;
+        match self.world.job(key).cloned() {
+            Some(job) if matches!(job.state, JobState::Pending(_)) => {
+                if is_killed {
+                    self.decline_killed(&job, begin_s, &outcome);
+                } else {
+                    self.decline(&job, begin_s, &format!("declined: {outcome}"));
+                }
+            }
+            Some(job) if job.state == JobState::Running && is_killed => {
+                self.recalled.insert(key, outcome);
+            }
+            _ => {}
         }
-        self.decline(&job, begin_s, &format!("declined: {outcome}"));
     }
 
     /// Ends a job that began before its hold arrived, and whose request somebody ended. No plan has
@@ -78,13 +82,21 @@ impl Steer {
         }
     }
 
-    /// Notes that somebody ended a request in the planner, if that is so.
-    pub(super) fn note_killed(&mut self, manager: &Manager<Link>, id: RequestId, key: Key) {
-        // A request that the ledger cannot show counts as one that nobody ended.
-        let row = manager.details(id).ok().map(|(row, _)| row).filter(Row::is_killed);
-        if let Some(outcome) = row.and_then(|row| row.outcome) {
+    /// Notes of a request that is over what counts if its job waits: the earliest start that its
+    /// user wants, and whether somebody ended it in the planner. Returns the request, or nothing if
+    /// the ledger cannot show it: then it counts as one that nobody ended.
+    pub(super) fn note_ended(
+        &mut self,
+        manager: &Manager<Link>,
+        id: RequestId,
+        key: Key,
+    ) -> Option<Row> {
+        let (row, _) = manager.details(id).ok()?;
+        self.begins.insert(key, begin_s(&row));
+        if let Some(outcome) = row.outcome.clone().filter(|_| row.is_killed()) {
             self.killed.insert(key, outcome);
         }
+        Some(row)
     }
 
     /// Keeps a job held whose request somebody ended in the planner. It is not planned again.

@@ -63,6 +63,7 @@ impl Steer {
                     if *hold == Hold::Admin {
                         self.recalled.remove(&job.key);
                     }
+                    self.note_shown(job, now);
                     // One that could start by itself is held at once.
                     let is_first = new.len() < NEW_AT_ONCE || *hold == Hold::No;
                     let is_new = !self.is_declined(job) || *hold != Hold::Admin;
@@ -119,6 +120,17 @@ impl Steer {
         self.world.jobs = jobs;
         self.nodes(manager, now.as_secs());
         Ok(())
+    }
+
+    /// Notes that a look shows a declined job with the earliest start that its user wants: from now
+    /// on another one is a wish.
+    fn note_shown(&mut self, job: &JobSeen, now: Duration) {
+        let wish = |start_s: Option<u64>| start_s.filter(|&start_s| start_s > now.as_secs());
+        let is_told = self.declined.contains_key(&job.key) && !self.untold.contains(&job.key);
+        let begin_s = self.begins.get(&job.key).copied().filter(|_| is_told);
+        if begin_s.is_some_and(|begin_s| wish(begin_s) == wish(job.start_s)) {
+            self.begins.remove(&job.key);
+        }
     }
 
     /// A job that was planned before.
@@ -250,7 +262,8 @@ impl Steer {
         let id = of.id;
         let Some(row) = row else {
             // Its request is over, and it is not: it becomes another, unless somebody ended it.
-            self.note_killed(manager, id, key);
+            // A request that the ledger cannot show is like one without an earliest start.
+            let _ = self.note_ended(manager, id, key);
             self.forget(key);
             self.is_stale = true;
             return;

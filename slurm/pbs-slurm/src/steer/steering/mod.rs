@@ -207,8 +207,14 @@ pub struct Steer {
     declined: HashMap<Key, Declined>,
     /// Declined jobs whose users are not told yet.
     untold: BTreeSet<Key>,
+    /// Time before which none of them is told: the batch system refuses it.
+    tell_not_before: Duration,
+    /// Whether the last turn told of declined jobs before it told of plans.
+    is_declined_first: bool,
+    /// Running jobs that end soon and whose users are not told yet.
+    unnotified: BTreeSet<Key>,
     /// Earliest starts that users want, of jobs that were taken out of the plan: the batch system
-    /// shows the planned ones.
+    /// shows the planned ones, until a look has these.
     begins: HashMap<Key, Option<u64>>,
     /// Jobs that wait, and whose requests somebody ended in the planner, with the outcomes: they
     /// are not planned again.
@@ -265,6 +271,9 @@ impl Steer {
             keys: HashMap::new(),
             declined: HashMap::new(),
             untold: BTreeSet::new(),
+            tell_not_before: Duration::ZERO,
+            is_declined_first: false,
+            unnotified: BTreeSet::new(),
             begins: HashMap::new(),
             killed: HashMap::new(),
             recalled: HashMap::new(),
@@ -382,6 +391,7 @@ impl Steer {
         }
         self.is_hinted |= !events.is_empty();
         self.note_failed(controller);
+        self.end_requests(manager, controller);
         // The look shows what has become of a job only after the answer to its revocation.
         let answered = self.late_starts(now).into_iter().filter(|&key| controller.is_answered(key));
         let answered: Vec<Key> = answered.collect();
@@ -423,10 +433,28 @@ impl Steer {
         self.carry_out(manager, controller, now);
         self.commit(manager, controller, now);
         self.decline_refused(manager, controller);
-        self.show(manager, controller);
-        self.tell_declined(controller);
-        self.old_declined(controller, now);
+        self.tell_users(manager, controller, now);
         Ok(())
+    }
+
+    /// Tells users of their plans, and of declined jobs. There is room for few such orders, so each of
+    /// both comes first in every other turn.
+    fn tell_users(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        now: Duration,
+    ) {
+        self.is_declined_first = !self.is_declined_first;
+        if self.is_declined_first {
+            self.tell_declined(controller, now);
+            self.show(manager, controller);
+        } else {
+            self.show(manager, controller);
+            self.tell_declined(controller, now);
+        }
+        self.old_declined(controller, now);
+        self.notify_again(controller);
     }
 
     /// Whether the plan may go on without a new look: the last one was answered, and there was no
@@ -572,7 +600,10 @@ impl Steer {
                 // What was shown before is no wish of its user.
                 (OrderKind::Show, None, Some(of)) => {
                     self.begins.insert(key, of.begin_s);
-                    self.untold.insert(key);
+                    self.is_untold(key, &why);
+                }
+                (OrderKind::Notify, ..) if is_passing(&why) => {
+                    self.unnotified.insert(key);
                 }
                 (OrderKind::Stop, Some(of), _) => (of.is_ending, of.is_stopped) = (true, false),
                 (OrderKind::Limit, _, _) if matches!(why, Fault::Denied(_) | Fault::Never(_)) => {
@@ -582,6 +613,19 @@ impl Steer {
             }
             self.failed(key, &kind.to_string(), &why);
         }
+    }
+
+    /// Notes that a user could not be told that a job is declined.
+    fn is_untold(&mut self, key: Key, why: &Fault) {
+        match why {
+            // There is no held job whose user waits for an explanation.
+            Fault::Gone | Fault::Started => return,
+            Fault::Later | Fault::Unreachable(_) => {}
+            Fault::Denied(_) | Fault::Never(_) => {
+                self.tell_not_before = self.looked + self.settings.look;
+            }
+        }
+        self.untold.insert(key);
     }
 
     fn silent(&mut self, why: &Fault) {
@@ -620,6 +664,11 @@ impl Steer {
             self.news.push("the controller answers again".into());
         }
     }
+}
+
+/// Whether an order that failed may be carried out later as it is.
+fn is_passing(why: &Fault) -> bool {
+    matches!(why, Fault::Later | Fault::Unreachable(_))
 }
 
 fn operator() -> Caller {
