@@ -611,7 +611,7 @@ fn users_of_declined_jobs_are_told_a_few_at_a_time() {
     let mut lab = Lab::new("declined-flood");
     let declined: Vec<Key> = (1..=40).map(|job| lab.slurm.submit(job, 1, 1, 60, 5)).collect();
     for &job in &declined {
-        lab.slurm.alter(job, |job| job.foreign = Some("--exclude=n01: leave it out".into()));
+        lab.slurm.exclude_node(job);
     }
     let planned = lab.slurm.submit(41, 1, 1, 60, 5);
     for turns in 1..=12 {
@@ -635,10 +635,8 @@ fn users_of_declined_jobs_are_told_a_few_at_a_time() {
 fn users_are_told_once_slurm_takes_orders_again() {
     let mut lab = Lab::new("declined-while-mute");
     let job = lab.slurm.submit(1, 1, 1, 60, 5);
-    lab.slurm.alter(job, |job| {
-        job.foreign = Some("--exclude=n01: leave it out".into());
-        job.state = JobState::Pending(Hold::Admin);
-    });
+    lab.slurm.exclude_node(job);
+    lab.slurm.alter(job, |job| job.state = JobState::Pending(Hold::Admin));
     lab.slurm.is_mute = true;
     lab.seconds(5);
     assert!(!lab.slurm.told.contains_key(&job));

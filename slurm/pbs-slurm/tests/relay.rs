@@ -41,6 +41,8 @@ struct Kept {
     failing_shows: Option<(u64, Fault)>,
     /// Number of orders to tell users something.
     shows: u64,
+    /// Job whose user can't be told anything.
+    silent: Option<Key>,
     /// Jobs that were stopped.
     stopped: Vec<Key>,
 }
@@ -79,6 +81,9 @@ impl Controller for Fake {
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Result<(), Fault> {
         let mut kept = self.lock();
         kept.shows += 1;
+        if kept.silent == Some(job) {
+            return Err(Fault::Denied("no comment".into()));
+        }
         if let Some((left, fault)) = kept.failing_shows.as_mut().filter(|(left, _)| *left > 0) {
             *left -= 1;
             return Err(fault.clone());
@@ -474,9 +479,7 @@ fn an_explanation_that_fails_is_given_again() {
     for fault in [Fault::Later, Fault::Denied("no key".into())] {
         let mut lab = Lab::new(&format!("explained-again-{fault}"));
         let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 5);
-        lab.fake.lock().slurm.alter(key, |job| {
-            job.foreign = Some("--exclude=n01: leave it out".into());
-        });
+        lab.fake.lock().slurm.exclude_node(key);
         lab.fake.lock().failing_shows = Some((1, fault.clone()));
         let begun = Instant::now();
         while !lab.told(key).contains("--exclude") {
@@ -492,14 +495,31 @@ fn an_explanation_that_fails_is_given_again() {
     }
 }
 
+/// A user who can't be told anything keeps nobody else waiting.
+#[test]
+fn an_explanation_that_is_refused_keeps_no_other_back() {
+    let mut lab = Lab::new("refused-explanation");
+    let keys: Vec<Key> =
+        (1..=2).map(|job| lab.fake.lock().slurm.submit(job, 1, 1, 60, 5)).collect();
+    for &key in &keys {
+        lab.fake.lock().slurm.exclude_node(key);
+    }
+    lab.fake.lock().silent = Some(keys[0]);
+    lab.until("the other is told", |lab| lab.told(keys[1]).contains("--exclude"));
+    lab.fake.lock().silent = None;
+    let begun = Instant::now();
+    while !lab.told(keys[0]).contains("--exclude") {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", lab.news);
+        lab.second();
+    }
+}
+
 /// A declined job that is gone has no user who waits for an explanation.
 #[test]
 fn nobody_explains_without_end() {
     let mut lab = Lab::new("explained-without-end");
     let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 5);
-    lab.fake.lock().slurm.alter(key, |job| {
-        job.foreign = Some("--exclude=n01: leave it out".into());
-    });
+    lab.fake.lock().slurm.exclude_node(key);
     lab.fake.lock().failing_shows = Some((u64::MAX, Fault::Gone));
     lab.until("it is explained", |lab| lab.fake.lock().shows > 0);
     // What fails is reported once a second.

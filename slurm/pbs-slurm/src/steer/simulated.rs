@@ -248,6 +248,11 @@ impl Simulated {
         self.events.push(Event::Resync);
     }
 
+    /// A user has a job ask for something that can't be planned.
+    pub fn exclude_node(&mut self, key: Key) {
+        self.alter(key, |job| job.foreign = Some("--exclude=n01: leave it out".into()));
+    }
+
     /// A running job waits again, with its nodes still written down.
     pub fn requeue(&mut self, key: Key) -> Key {
         let again = Key { submit_s: self.now_s.max(key.submit_s + 1), ..key };

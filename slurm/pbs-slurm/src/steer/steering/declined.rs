@@ -8,7 +8,7 @@ use pbs_cluster_planner::RequestId;
 use pbs_manager::Manager;
 use pbs_text::span;
 
-use super::{Refused, Steer, SHOWN_AT_ONCE};
+use super::{is_passing, Refused, Steer, SHOWN_AT_ONCE};
 use crate::steer::controller::{Controller, Fault};
 use crate::steer::link::Link;
 use crate::steer::seen::{Hold, JobState, Key};
@@ -107,26 +107,27 @@ impl Steer {
     /// Tells users that their jobs are declined, and why. Others come first: what starts and holds
     /// jobs does not wait behind thousands of these orders.
     pub(super) fn tell_declined(&mut self, controller: &mut dyn Controller, now: Duration) {
-        if now < self.tell_not_before {
-            return;
-        }
-        let mut told = 0;
-        while told < SHOWN_AT_ONCE && controller.has_room() {
-            let Some(key) = self.untold.pop_first() else {
+        let is_due = |(_, not_before): &(&Key, &Duration)| **not_before <= now;
+        let due = self.untold.iter().filter(is_due).map(|(&key, _)| key);
+        let due: Vec<Key> = due.take(SHOWN_AT_ONCE).collect();
+        for key in due {
+            if !controller.has_room() {
                 return;
-            };
+            }
+            self.untold.remove(&key);
             let Some(of) = self.declined.get(&key) else {
                 continue;
             };
-            told += 1;
             if let Err(fault) = controller.show(key, of.begin_s, &of.why) {
-                self.is_untold(key, &fault);
+                self.note_untold(key, &fault);
                 self.failed(key, "show", &fault);
-                return;
+                if is_passing(&fault) {
+                    return;
+                }
             }
         }
         // The next turn tells more of them.
-        self.is_behind |= !self.untold.is_empty() && controller.has_room();
+        self.is_behind |= self.untold.iter().any(|of| is_due(&of)) && controller.has_room();
     }
 
     /// Tells the users of jobs that were declined long ago, and cancels those jobs that the operator

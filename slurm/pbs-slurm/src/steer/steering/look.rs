@@ -126,7 +126,7 @@ impl Steer {
     /// on another one is a wish.
     fn note_shown(&mut self, job: &JobSeen, now: Duration) {
         let wish = |start_s: Option<u64>| start_s.filter(|&start_s| start_s > now.as_secs());
-        let is_told = self.declined.contains_key(&job.key) && !self.untold.contains(&job.key);
+        let is_told = self.declined.contains_key(&job.key) && !self.untold.contains_key(&job.key);
         let begin_s = self.begins.get(&job.key).copied().filter(|_| is_told);
         if begin_s.is_some_and(|begin_s| wish(begin_s) == wish(job.start_s)) {
             self.begins.remove(&job.key);
@@ -262,7 +262,7 @@ impl Steer {
         let id = of.id;
         let Some(row) = row else {
             // Its request is over, and it is not: it becomes another, unless somebody ended it.
-            // A request that the ledger cannot show is like one without an earliest start.
+            // If the ledger cannot show the request, the job is planned as the batch system shows it.
             let _ = self.note_ended(manager, id, key);
             self.forget(key);
             self.is_stale = true;

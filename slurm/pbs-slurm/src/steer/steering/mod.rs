@@ -205,10 +205,9 @@ pub struct Steer {
     jobs: BTreeMap<Key, Tracked>,
     keys: HashMap<RequestId, Key>,
     declined: HashMap<Key, Declined>,
-    /// Declined jobs whose users are not told yet.
-    untold: BTreeSet<Key>,
-    /// Time before which none of them is told: the batch system refuses it.
-    tell_not_before: Duration,
+    /// Declined jobs whose users are not told yet, with the times before which they are not: the
+    /// batch system refused it.
+    untold: BTreeMap<Key, Duration>,
     /// Whether the last turn told of declined jobs before it told of plans.
     is_declined_first: bool,
     /// Running jobs that end soon and whose users are not told yet.
@@ -270,8 +269,7 @@ impl Steer {
             jobs: BTreeMap::new(),
             keys: HashMap::new(),
             declined: HashMap::new(),
-            untold: BTreeSet::new(),
-            tell_not_before: Duration::ZERO,
+            untold: BTreeMap::new(),
             is_declined_first: false,
             unnotified: BTreeSet::new(),
             begins: HashMap::new(),
@@ -600,7 +598,7 @@ impl Steer {
                 // What was shown before is no wish of its user.
                 (OrderKind::Show, None, Some(of)) => {
                     self.begins.insert(key, of.begin_s);
-                    self.is_untold(key, &why);
+                    self.note_untold(key, &why);
                 }
                 (OrderKind::Notify, ..) if is_passing(&why) => {
                     self.unnotified.insert(key);
@@ -616,16 +614,14 @@ impl Steer {
     }
 
     /// Notes that a user could not be told that a job is declined.
-    fn is_untold(&mut self, key: Key, why: &Fault) {
-        match why {
+    fn note_untold(&mut self, key: Key, why: &Fault) {
+        let not_before = match why {
             // There is no held job whose user waits for an explanation.
             Fault::Gone | Fault::Started => return,
-            Fault::Later | Fault::Unreachable(_) => {}
-            Fault::Denied(_) | Fault::Never(_) => {
-                self.tell_not_before = self.looked + self.settings.look;
-            }
-        }
-        self.untold.insert(key);
+            Fault::Later | Fault::Unreachable(_) => Duration::ZERO,
+            Fault::Denied(_) | Fault::Never(_) => self.looked + self.settings.look,
+        };
+        self.untold.insert(key, not_before);
     }
 
     fn silent(&mut self, why: &Fault) {

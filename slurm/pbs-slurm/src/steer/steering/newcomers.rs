@@ -171,7 +171,7 @@ impl Steer {
         }
         // Until it is told, what was planned before is shown, and is no wish of its user.
         self.begins.insert(job.key, begin_s);
-        self.untold.insert(job.key);
+        self.untold.insert(job.key, Duration::ZERO);
     }
 }
 
