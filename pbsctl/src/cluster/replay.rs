@@ -543,7 +543,7 @@ fn counts(options: &ReplayOptions, name: &str, jobs: &[TraceJob]) -> Result<Vec<
     Ok(counts)
 }
 
-/// Those of all that count.
+/// Elements of a list that count.
 fn counted_of<T: Clone>(all: &[T], counts: &[bool]) -> Vec<T> {
     let counted = all.iter().zip(counts).filter(|(_, counts)| **counts);
     counted.map(|(of, _)| of.clone()).collect()

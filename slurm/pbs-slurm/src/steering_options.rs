@@ -66,7 +66,7 @@ impl SteeringOptions {
     ///
     /// # Errors
     ///
-    /// What can't be opened, in words.
+    /// The file of events that can't be opened, or the program that can't be started, in words.
     pub fn connect(&self) -> Result<Slurm, String> {
         let to_slurm = Options {
             partition: self.partition.clone(),

@@ -513,14 +513,13 @@ fn a_start_that_slurm_gave_a_job_whose_nodes_are_being_freed_is_no_wish() {
         let job = lab.slurm.submit(1, 1, 1, 60, 5);
         lab.seconds(3);
         assert_eq!(lab.state(job), JobState::Running);
-        let freed = if ends_before { Some("failed".to_string()) } else { None };
         if ends_before {
-            lab.slurm.alter(job, |job| job.state = JobState::Completing(freed.clone()));
+            lab.slurm.alter(job, |job| job.state = JobState::Completing(Some("failed".into())));
             lab.seconds(20);
         }
         let again = lab.slurm.requeue(job);
         if !ends_before {
-            lab.slurm.alter(again, |job| job.state = JobState::Completing(freed.clone()));
+            lab.slurm.alter(again, |job| job.state = JobState::Completing(None));
             lab.seconds(20);
             lab.slurm.alter(again, |job| job.state = JobState::Pending(Hold::No));
         }

@@ -227,6 +227,28 @@ impl Lab {
         rows.remove(0)
     }
 
+    /// A long job that was released and has not begun.
+    fn released(&mut self) -> Key {
+        let key = self.fake.lock().slurm.submit(1, 1, 1, 60, 1000);
+        let start_s = T + 2 * WINDOW_S;
+        self.fake.lock().slurm.alter(key, |job| job.start_s = Some(start_s));
+        self.until("it is planned", |lab| lab.told(key).starts_with("planned on"));
+        while self.now_s + WINDOW_S <= start_s {
+            self.second();
+        }
+        self.until("it is let go", |lab| committed(&lab.state(key)));
+        key
+    }
+
+    /// Has a look taken after a hint of a job, and kept back.
+    fn keep_a_look(&mut self, job: Key) {
+        self.until("no look is under way", |lab| !lab.relay.is_looking());
+        self.fake.keep(true);
+        let looks = self.fake.lock().looks;
+        self.hint(job);
+        self.until("a look was taken", |lab| lab.has_looked(looks + 1));
+    }
+
     /// A hint, as of a hook.
     fn hint(&self, key: Key) {
         self.fake.lock().slurm.alter(key, |_| {});
@@ -263,11 +285,7 @@ fn a_look_older_than_a_commitment_does_not_contradict_it() {
     let start_s = T + 2 * WINDOW_S;
     lab.fake.lock().slurm.alter(key, |job| job.start_s = Some(start_s));
     lab.until("it is planned", |lab| lab.told(key).starts_with("planned on"));
-    lab.until("no look is under way", |lab| !lab.relay.is_looking());
-    lab.fake.keep(true);
-    let looks = lab.fake.lock().looks;
-    lab.hint(key);
-    lab.until("a look was taken", |lab| lab.has_looked(looks + 1));
+    lab.keep_a_look(key);
     // It is let go while the look is on its way.
     while lab.now_s + WINDOW_S < start_s {
         lab.now_s += 1;
@@ -369,12 +387,8 @@ fn a_job_that_was_changed_since_it_was_planned_is_not_let_go() {
     let start_s = T + 2 * WINDOW_S;
     lab.fake.lock().slurm.alter(key, |job| job.start_s = Some(start_s));
     lab.until("it is planned", |lab| lab.told(key).starts_with("planned on"));
-    lab.until("no look is under way", |lab| !lab.relay.is_looking());
     // A look is on its way, and the commitment waits behind it.
-    lab.fake.keep(true);
-    let looks = lab.fake.lock().looks;
-    lab.hint(key);
-    lab.until("a look was taken", |lab| lab.has_looked(looks + 1));
+    lab.keep_a_look(key);
     while lab.now_s + WINDOW_S < start_s {
         lab.now_s += 1;
         lab.turn();
@@ -392,21 +406,10 @@ fn a_job_that_was_changed_since_it_was_planned_is_not_let_go() {
 #[test]
 fn a_job_that_starts_before_the_hold_of_its_user_arrives_is_ended() {
     let mut lab = Lab::new("recalled");
-    let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 1000);
-    let start_s = T + 2 * WINDOW_S;
-    lab.fake.lock().slurm.alter(key, |job| job.start_s = Some(start_s));
-    lab.until("it is planned", |lab| lab.told(key).starts_with("planned on"));
-    while lab.now_s + WINDOW_S <= start_s {
-        lab.second();
-    }
-    lab.until("it is let go", |lab| committed(&lab.state(key)));
+    let key = lab.released();
     let other = lab.fake.lock().slurm.submit(2, 4, 8, 60, 5);
     lab.until("another is planned", |lab| lab.told(other).starts_with("planned on"));
-    lab.until("no look is under way", |lab| !lab.relay.is_looking());
-    lab.fake.keep(true);
-    let looks = lab.fake.lock().looks;
-    lab.hint(key);
-    lab.until("a look was taken", |lab| lab.has_looked(looks + 1));
+    lab.keep_a_look(key);
     let id = lab.row(key).id;
     lab.manager.kill(&operator(), id).unwrap();
     lab.turn();
@@ -431,19 +434,8 @@ fn a_job_that_starts_before_the_hold_of_its_user_arrives_is_ended() {
 #[test]
 fn a_request_that_is_ended_before_a_look_is_read_has_its_job_held() {
     let mut lab = Lab::new("ended-before-look");
-    let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 1000);
-    let start_s = T + 2 * WINDOW_S;
-    lab.fake.lock().slurm.alter(key, |job| job.start_s = Some(start_s));
-    lab.until("it is planned", |lab| lab.told(key).starts_with("planned on"));
-    while lab.now_s + WINDOW_S <= start_s {
-        lab.second();
-    }
-    lab.until("it is let go", |lab| committed(&lab.state(key)));
-    lab.until("no look is under way", |lab| !lab.relay.is_looking());
-    lab.fake.keep(true);
-    let looks = lab.fake.lock().looks;
-    lab.hint(key);
-    lab.until("a look was taken", |lab| lab.has_looked(looks + 1));
+    let key = lab.released();
+    lab.keep_a_look(key);
     lab.fake.keep(false);
     let begun = Instant::now();
     while !lab.relay.has_reports() {

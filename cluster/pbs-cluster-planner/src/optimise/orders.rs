@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(seen.len(), 24);
     }
 
-    /// Who has waited longest for each core second of the user goes first in one of the orders.
+    /// One of the orders begins with the job that has waited longest for each core second of its user.
     #[test]
     fn users_are_sorted_by_fairness_if_it_costs_something() {
         let job =

@@ -104,7 +104,7 @@ impl Steer {
         }
     }
 
-    /// Tells users that their jobs are declined, and why. Others come first: what starts and holds
+    /// Tells users that their jobs are declined, and why, while there is room: what starts and holds
     /// jobs does not wait behind thousands of these orders.
     pub(super) fn tell_declined(&mut self, controller: &mut dyn Controller, now: Duration) {
         let is_due = |(_, not_before): &(&Key, &Duration)| **not_before <= now;

@@ -212,8 +212,8 @@ pub struct Steer {
     is_declined_first: bool,
     /// Running jobs that end soon and whose users are not told yet.
     unnotified: BTreeSet<Key>,
-    /// Earliest starts that users want, of jobs that were taken out of the plan: the batch system
-    /// shows the planned ones, until a look has these.
+    /// Earliest starts that users want, of jobs that were taken out of the plan. The batch system
+    /// shows the planned starts instead; an entry stays until a look has the start of the user.
     begins: HashMap<Key, Option<u64>>,
     /// Jobs that wait, and whose requests somebody ended in the planner, with the outcomes: they
     /// are not planned again.
