@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use pbs_random::estimate::{estimate, Config};
 use serde::Serialize;
 
-use crate::estimate::{estimate, Config};
 use crate::{Fingerprint, Kind, Outcome, ProcessRun, RunId};
 
 /// A task of a job, by what it executes.
@@ -189,9 +189,9 @@ impl JobHistory {
         let peaks = samples.iter().map(|sample| sample.peak_memory_bytes);
         let peaks = peaks.filter(|&bytes| bytes > 0);
         Some(Prediction {
-            insns: of_runs.insns,
-            low_insns: of_runs.low_insns,
-            high_insns: of_runs.high_insns,
+            insns: of_runs.centre,
+            low_insns: of_runs.low,
+            high_insns: of_runs.high,
             // Who did not get to the end has not shown all that it needs.
             peak_memory_bytes: if retired.is_empty() {
                 peaks.clone().max().max(user.peak_memory_bytes)
@@ -217,9 +217,9 @@ impl JobHistory {
         let rate = estimate(&self.config, None, rates)?;
         let possible = |insns: u64| insns.clamp(1, u32::MAX.into());
         Some(RatePrediction {
-            rate_insns_per_ms: possible(rate.insns),
-            low_insns_per_ms: possible(rate.low_insns),
-            high_insns_per_ms: possible(rate.high_insns),
+            rate_insns_per_ms: possible(rate.centre),
+            low_insns_per_ms: possible(rate.low),
+            high_insns_per_ms: possible(rate.high),
             runs: rates.len(),
         })
     }

@@ -6,8 +6,8 @@
 //! 2024, 4.4). Figures that a user sent with the first request are replaced after the first run
 //! (4.1). This crate implements that model: a [`Store`] is one file with the figures of each task
 //! of each run. A [`JobHistory`] predicts from them, with the uncertainty of each prediction.
-//! [`estimate`] has the statistics. A [`Collector`] makes the figures of a run from the kernel's
-//! events.
+//! The statistics are those of [`pbs_random::estimate`]. A [`Collector`] makes the figures of a run from
+//! the kernel's events.
 //!
 //! Beside the runs, the file has measurements of variants of tasks, of transfers, of decisions, and
 //! of tasks that ran beside each other ([`VariantRun`], [`Transfer`], [`Decision`], [`Corun`]).
@@ -18,7 +18,6 @@
 mod collect;
 mod digest;
 mod error;
-pub mod estimate;
 mod export;
 mod fit;
 mod forget;

@@ -8,10 +8,10 @@
 //! others don't depend on the user.
 
 use pbs_interference::Sample;
+use pbs_random::estimate::{estimate, Config};
 use serde::Serialize;
 
 use crate::digest::Digest;
-use crate::estimate::{estimate, Config};
 use crate::fit::polynomial;
 use crate::Fingerprint;
 
@@ -68,11 +68,10 @@ impl TimePrediction {
         let counted = runs.iter().map(|run| run.insns).filter(|&insns| insns > 0);
         let counted: Vec<_> = counted.collect();
         Some(Self {
-            // The estimate is of numbers above 0, whatever they count.
-            ran_ns: time.insns,
-            low_ns: time.low_insns,
-            high_ns: time.high_insns,
-            insns: estimate(config, None, &counted).map(|of| of.insns),
+            ran_ns: time.centre,
+            low_ns: time.low,
+            high_ns: time.high,
+            insns: estimate(config, None, &counted).map(|of| of.centre),
             runs: runs.len(),
         })
     }
@@ -273,7 +272,7 @@ mod tests {
         let told = TimePrediction::of(&config, &runs).unwrap();
         let same = estimate(&config, None, &[1000, 1100, 900]).unwrap();
         let of = (told.ran_ns, told.low_ns, told.high_ns);
-        assert_eq!(of, (same.insns, same.low_insns, same.high_insns));
+        assert_eq!(of, (same.centre, same.low, same.high));
         assert_eq!((told.insns, told.runs), (Some(500), 3));
         assert_eq!(TimePrediction::of(&config, &[]), None);
         let uncounted = TimePrediction::of(&config, &runs[..1]).unwrap();

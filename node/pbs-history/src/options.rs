@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use crate::estimate::Config;
+use pbs_random::estimate::Config;
+
 use crate::Error;
 
 /// Options of a history.
@@ -77,7 +78,8 @@ impl Options {
                 return Err(Error::Config(name, 1, 10_000));
             }
         }
-        self.estimate.check()
+        let checked = self.estimate.check();
+        checked.map_err(|of| Error::Config(of.name, of.low, of.high))
     }
 }
 

@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::student::student;
+use pbs_random::student;
+
 use crate::{Key, Level, Prediction, Source};
 
 /// Number of rounds in which sensitivities are computed from pressures and vice versa.

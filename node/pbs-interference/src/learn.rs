@@ -21,8 +21,9 @@
 
 use std::collections::BTreeMap;
 
+use pbs_random::student;
+
 use crate::solve::{inverse, solve};
-use crate::student::student;
 use crate::{Entry, Key, Neighbour, Sample, LEAST_SLOWDOWN, MOST_SLOWDOWN};
 
 /// Numbers of learning.

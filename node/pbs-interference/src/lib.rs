@@ -20,7 +20,6 @@ mod sample;
 mod search;
 mod slowdowns;
 mod solve;
-mod student;
 mod tier;
 
 pub use file::{measured_to_toml, names, slowdowns_from_toml, slowdowns_to_toml, Names};
@@ -32,5 +31,4 @@ pub use overlap::{samples, Span};
 pub use sample::{Beside, Sample};
 pub use search::{arrange, Arrangement, Effort};
 pub use slowdowns::{Entry, Prediction, Slowdowns, Source, LEAST_SLOWDOWN, MOST_SLOWDOWN};
-pub use student::student;
 pub use tier::{alone_on_clock_insns, ceiling_factor_permille, planned_on_clock_insns};

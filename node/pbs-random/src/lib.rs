@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Random numbers that are the same for the same seed on every machine.
+//! Random numbers that are the same for the same seed on every machine, and estimates of lengths that
+//! scatter at random.
+
+pub mod estimate;
+mod student;
+
+pub use student::student;
 
 /// The generator SplitMix64, which searches, studies and tests use.
 #[derive(Clone, Debug)]

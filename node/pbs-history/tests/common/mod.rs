@@ -3,7 +3,8 @@
 
 #![allow(dead_code)]
 
-pub(crate) mod worth;
+#[path = "../../../pbs-random/tests/common/lengths.rs"]
+pub(crate) mod lengths;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use pbs_history::{Error, Options, Order, RunFigures, Store};
 use pbs_random::Random;
 use rusqlite::Connection;
 
-use crate::common::worth::Lengths;
+use crate::common::lengths::Lengths;
 use crate::common::{process, record, scratch, task};
 use crate::measured;
 

@@ -7,7 +7,7 @@ use pbs_history::{
 };
 use pbs_random::Random;
 
-use crate::common::worth::Lengths;
+use crate::common::lengths::Lengths;
 use crate::common::{fingerprint, process, record, scratch, task};
 
 fn key(task: u32) -> TaskKey {

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use pbs_history::estimate::{estimate, Config};
+use pbs_random::estimate::{estimate, Config};
 use pbs_vmtest::harness::{Context, Verdict};
 use serde::Serialize;
 
@@ -77,7 +77,7 @@ struct Document {
 /// Prediction of the history after these runs, the oldest first.
 fn by_history(runs: &[(u64, u64)]) -> Option<f64> {
     let retired: Vec<u64> = runs.iter().map(|run| run.1).collect();
-    estimate(&Config::DEFAULT, None, &retired).map(|estimate| estimate.insns as f64)
+    estimate(&Config::DEFAULT, None, &retired).map(|estimate| estimate.centre as f64)
 }
 
 /// Least squares of the proportion by which runs are off: the error that counts.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Estimate of a task's length, from the lengths of its runs.
+//! Estimate of the length of a run, from the lengths of the runs before it.
 //!
-//! The plan needs one number for each task, around which the real lengths scatter: the node absorbs
+//! A plan needs one number for each task, around which the real lengths scatter: the node absorbs
 //! deviations that average out (Leppert 2021, 3.2 and 3.3). Lengths scatter in proportion.
 //! Therefore all computations use logarithms.
 //!
@@ -19,12 +19,23 @@
 //! - The interval is that of Student's t distribution for one further run. Therefore
 //!   it is wide while there are few runs.
 //!
-//! The estimate is computed from the stored runs alone, in their order. The functions are those of
-//! `libm`; this way a plan made from a history is the same on every machine.
+//! The node's history estimates instructions of tasks this way, and times of variants. The cluster
+//! estimates run times of requests. The estimate depends on the given runs alone, in their order.
+//! The functions are those of `libm`; this way a plan made from a history is the same on every
+//! machine.
 
-use pbs_interference::student;
+use crate::student;
 
-use crate::Error;
+/// A number of the configuration is out of its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfRange {
+    /// Name of the number.
+    pub name: &'static str,
+    /// Least value.
+    pub low: u64,
+    /// Greatest value.
+    pub high: u64,
+}
 
 /// Numbers of the estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +70,12 @@ impl Config {
         stray_permille: 3000,
     };
 
-    /// Whether the numbers are in their ranges.
-    pub fn check(&self) -> Result<(), Error> {
+    /// Checks that the numbers are in their ranges.
+    ///
+    /// # Errors
+    ///
+    /// The first number that is not.
+    pub fn check(&self) -> Result<(), OutOfRange> {
         for (name, value, low, high) in [
             ("forget_permille", self.forget_permille, 0, 900),
             ("user_weight_permille", self.user_weight_permille, 1, 1000),
@@ -70,7 +85,7 @@ impl Config {
             ("stray_permille", self.stray_permille, 1000, 100_000),
         ] {
             if !(low..=high).contains(&value) {
-                return Err(Error::Config(name, low, high));
+                return Err(OutOfRange { name, low, high });
             }
         }
         Ok(())
@@ -83,53 +98,53 @@ impl Default for Config {
     }
 }
 
-/// Estimate of the instructions that the next run will retire.
+/// Estimate of the next run, in the unit of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     /// To plan with: about as many runs are above as below.
-    pub insns: u64,
+    pub centre: u64,
     /// One run of twenty is below.
-    pub low_insns: u64,
+    pub low: u64,
     /// One run of twenty is above.
-    pub high_insns: u64,
+    pub high: u64,
 }
 
-/// The estimate from the user's figure and from what the runs retired, the
-/// oldest first; `None` if there is neither.
-pub fn estimate(config: &Config, user_insns: Option<u64>, retired: &[u64]) -> Option<Estimate> {
-    if user_insns.is_none() && retired.is_empty() {
+/// Estimates the next run from the user's figure and from the runs before, the oldest first. All are
+/// in one unit: instructions, nanoseconds or seconds. Returns `None` if there is neither.
+pub fn estimate(config: &Config, user: Option<u64>, runs: &[u64]) -> Option<Estimate> {
+    if user.is_none() && runs.is_empty() {
         return None;
     }
     let keep = 1.0 - share(config.forget_permille);
-    let runs = recent(config, keep, retired);
+    let known = recent(config, keep, runs);
 
     // The user's figure is older than all runs; what was thought of the spread
     // is so than those since the last change.
     let user_weight = share(config.user_weight_permille);
-    let user = user_insns.map_or(0.0, |_| user_weight * power(keep, retired.len()));
-    let weight = user + runs.weight;
-    let user_log = user_insns.map_or(0.0, logarithm);
-    let centre = (user * user_log + runs.weight * runs.mean) / weight;
+    let of_user = user.map_or(0.0, |_| user_weight * power(keep, runs.len()));
+    let weight = of_user + known.weight;
+    let user_log = user.map_or(0.0, logarithm);
+    let centre = (of_user * user_log + known.weight * known.mean) / weight;
 
-    let (sigma, freedom) = runs.sigma(config, keep);
+    let (sigma, freedom) = known.sigma(config, keep);
     // Of the centre, as a part of that of a run: the user's figure is less
     // certain by as much as it counts for less.
-    let uncertain = (runs.squares + user * user / user_weight) / (weight * weight);
+    let uncertain = (known.squares + of_user * of_user / user_weight) / (weight * weight);
     let reach = student(freedom) * sigma * libm::sqrt(1.0 + uncertain);
     Some(Estimate {
-        insns: whole(centre, libm::round),
-        low_insns: whole(centre - reach, libm::floor),
-        high_insns: whole(centre + reach, libm::ceil),
+        centre: whole(centre, libm::round),
+        low: whole(centre - reach, libm::floor),
+        high: whole(centre + reach, libm::ceil),
     })
 }
 
 /// Evaluates the runs since the last change.
-fn recent(config: &Config, keep: f64, retired: &[u64]) -> Runs {
+fn recent(config: &Config, keep: f64, all: &[u64]) -> Runs {
     let mut runs = Runs::default();
     // The run before, if it was a stray one, and whether it was above.
     let mut stray = None;
-    for &insns in retired {
-        let log = logarithm(insns);
+    for &run in all {
+        let log = logarithm(run);
         let off = log - runs.mean;
         let reach = runs.reach(config, keep);
         if off.abs() <= reach {
@@ -154,8 +169,7 @@ fn recent(config: &Config, keep: f64, retired: &[u64]) -> Runs {
     runs
 }
 
-/// Logarithms of what runs retired, each with a weight, which is less the
-/// older the run is.
+/// Logarithms of the runs, each with a weight, which is less the older the run is.
 #[derive(Clone, Copy, Debug, Default)]
 struct Runs {
     count: usize,
@@ -224,9 +238,9 @@ fn power(base: f64, exponent: usize) -> f64 {
     libm::pow(base, exponent as f64)
 }
 
-/// A task that retires nothing counts as one that retires one instruction.
-fn logarithm(insns: u64) -> f64 {
-    libm::log(insns.max(1) as f64)
+/// A run of length 0 counts as one of length 1.
+fn logarithm(run: u64) -> f64 {
+    libm::log(run.max(1) as f64)
 }
 
 /// Saturates at the largest figure that can be kept.
@@ -275,6 +289,6 @@ mod tests {
     fn numbers_out_of_range_are_named() {
         assert_eq!(Config::DEFAULT.check(), Ok(()));
         let config = Config { spread_runs: 1, ..Config::DEFAULT };
-        assert_eq!(config.check(), Err(Error::Config("spread_runs", 2, 100)));
+        assert_eq!(config.check(), Err(OutOfRange { name: "spread_runs", low: 2, high: 100 }));
     }
 }

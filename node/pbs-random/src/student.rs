@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Student's t: the intervals of slow-downs and those of lengths (pbs-history) are both
-//! of a mean of logarithms.
+//! Student's t: the intervals of lengths and those of slow-downs are both of a mean of logarithms.
 
 /// Quantile that Student's t is below 19 times of 20, for 1, 2, ... 12 degrees of freedom.
 const STUDENT: [f64; 12] = [

@@ -5,7 +5,7 @@
 #[allow(dead_code)]
 mod worth;
 
-use pbs_history::estimate::{estimate, Config, Estimate};
+use pbs_random::estimate::{estimate, Config, Estimate};
 use worth::worth;
 
 fn after(retired: &[u64]) -> Estimate {
@@ -65,43 +65,43 @@ fn a_drift_is_followed() {
 fn a_stray_run_moves_little_and_a_change_much() {
     let mut retired = vec![1_000_000; 10];
     let steady = after(&retired);
-    assert!(steady.insns.abs_diff(1_000_000) < 2_000, "{steady:?}");
+    assert!(steady.centre.abs_diff(1_000_000) < 2_000, "{steady:?}");
     retired.push(3_000_000);
     let stray = after(&retired);
-    assert!(stray.insns.abs_diff(1_000_000) < 20_000, "{stray:?}");
-    assert!(stray.high_insns > steady.high_insns);
+    assert!(stray.centre.abs_diff(1_000_000) < 20_000, "{stray:?}");
+    assert!(stray.high > steady.high);
     retired.push(3_000_000);
     let changed = after(&retired);
-    assert!(changed.insns.abs_diff(3_000_000) < 20_000, "{changed:?}");
+    assert!(changed.centre.abs_diff(3_000_000) < 20_000, "{changed:?}");
 
     // One up and one down are two stray ones.
     retired.truncate(10);
     retired.extend([3_000_000, 300_000]);
     let two = after(&retired);
-    assert!(two.insns.abs_diff(1_000_000) < 20_000, "{two:?}");
+    assert!(two.centre.abs_diff(1_000_000) < 20_000, "{two:?}");
 }
 
 #[test]
 fn the_user_counts_until_there_are_runs() {
     let user = after(&[]);
-    assert_eq!(user.insns, 500_000);
-    assert!(user.low_insns < 200_000 && user.high_insns > 1_250_000);
+    assert_eq!(user.centre, 500_000);
+    assert!(user.low < 200_000 && user.high > 1_250_000);
     // Ten times as much as the user said.
     let once = after(&[5_000_000]);
-    assert!((4_500_000..5_000_000).contains(&once.insns), "{once:?}");
+    assert!((4_500_000..5_000_000).contains(&once.centre), "{once:?}");
     let often = after(&[5_000_000; 12]);
-    assert!(often.insns.abs_diff(5_000_000) < 10_000, "{often:?}");
+    assert!(often.centre.abs_diff(5_000_000) < 10_000, "{often:?}");
     assert_eq!(estimate(&Config::DEFAULT, None, &[]), None);
     let alone = estimate(&Config::DEFAULT, None, &[5_000_000]).unwrap();
-    assert_eq!(alone.insns, 5_000_000);
+    assert_eq!(alone.centre, 5_000_000);
 }
 
 #[test]
 fn runs_that_are_alike_leave_little_room() {
     let found = after(&[20_000_012; 32]);
-    assert!(found.insns.abs_diff(20_000_012) < 1_000, "{found:?}");
-    assert!(found.high_insns - found.low_insns < 300_000, "{found:?}");
-    assert!(found.high_insns > found.insns, "{found:?}");
+    assert!(found.centre.abs_diff(20_000_012) < 1_000, "{found:?}");
+    assert!(found.high - found.low < 300_000, "{found:?}");
+    assert!(found.high > found.centre, "{found:?}");
 }
 
 #[test]
@@ -110,14 +110,14 @@ fn the_largest_and_the_least_figures_are_figures() {
     for retired in [&[0; 5][..], &[most; 5], &[0, most, 0, most, most, 1]] {
         for user in [None, Some(0), Some(most), Some(u64::MAX)] {
             let found = estimate(&Config::DEFAULT, user, retired).unwrap();
-            assert!(found.low_insns <= found.insns, "{retired:?} {user:?}");
-            assert!(found.insns <= found.high_insns, "{retired:?} {user:?}");
-            assert!(found.high_insns <= most, "{retired:?} {user:?}");
+            assert!(found.low <= found.centre, "{retired:?} {user:?}");
+            assert!(found.centre <= found.high, "{retired:?} {user:?}");
+            assert!(found.high <= most, "{retired:?} {user:?}");
         }
     }
     for forget_permille in [0, 900] {
         let config = Config { forget_permille, ..Config::DEFAULT };
         let found = estimate(&config, Some(1), &[1_000_000; 10_000]).unwrap();
-        assert!(found.insns.abs_diff(1_000_000) < 2_000, "{found:?}");
+        assert!(found.centre.abs_diff(1_000_000) < 2_000, "{found:?}");
     }
 }
