@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A job of a trace.
 
+use pbs_cluster_planner::run_times::JobKind;
 use serde::Serialize;
 
 /// Job of a trace. Times are whole seconds from the begin of the trace.
@@ -25,6 +26,8 @@ pub struct TraceJob {
     pub user: u64,
     /// Group whose account is charged.
     pub group: u64,
+    /// Number of the program that the job runs; `None`: it is unknown.
+    pub application: Option<u64>,
     /// Deadline for the end. The Standard Workload Format has no such field: see
     /// [`workload::add_deadlines`](crate::workload::add_deadlines).
     pub deadline_s: Option<u64>,
@@ -114,6 +117,7 @@ impl TraceJob {
             memory_bytes: None,
             user: 0,
             group: 0,
+            application: None,
             deadline_s: None,
             preceding: None,
             think_s: 0,
@@ -158,6 +162,12 @@ impl TraceJob {
     /// Whether the job would run longer than it may.
     pub fn is_killed(&self) -> bool {
         self.run_s.max(1) > self.requested_s.max(1)
+    }
+
+    /// Returns the properties by which run times are learned.
+    pub(crate) fn kind(&self) -> JobKind<u64> {
+        let (cores, limit_s) = (self.cores, self.requested_s.max(1));
+        JobKind { user: self.user, application: self.application, cores, limit_s }
     }
 
     /// Returns the job as a scheduler may see it: without the actual run time.

@@ -44,7 +44,7 @@ pub use easy::Easy;
 pub use fcfs::Fcfs;
 pub use job::{Estimates, Status, TraceJob};
 pub use lublin::Lublin;
-pub use optimised::{Express, Optimised, Optimising, Promise};
+pub use optimised::{Express, Optimised, Optimising};
 pub use planned::Planned;
 pub use policy::{Policy, Work};
 pub use run_time_errors::{ErrorsByRule, ErrorsOfUser, EstimateErrors, RunTimeErrors};
@@ -54,5 +54,5 @@ pub use summary::{Size, Summary};
 pub use unstarted::{NeverRan, Unstarted};
 
 pub use pbs_cluster_planner::run_times::Expect;
-pub use pbs_site::Learner;
+pub use pbs_site::{Learner, Promise};
 pub use pbs_text::Format;

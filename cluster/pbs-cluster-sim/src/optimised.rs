@@ -6,22 +6,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use pbs_cluster_planner::optimise::{optimise, Budget, Objective, Pool, WaitingJob};
 use pbs_cluster_planner::run_times::{Expect, JobKind};
-use pbs_site::Learner;
+use pbs_site::Promise;
 
 use crate::running::{RunningJobs, Starting};
 use crate::{NeverRan, Policy, TraceJob, Work};
-
-/// Promise to a user at the submission of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Promise {
-    /// No promise: a new plan may start the job at any time.
-    Nothing,
-    /// The start of the first plan with the job is an upper bound.
-    Start,
-    /// A job with a deadline ends in time, or is declined when it comes. Other jobs have no
-    /// promise.
-    Deadline,
-}
 
 /// Parameters of the plans.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +18,7 @@ pub struct Optimising {
     pub objective: Objective,
     /// Work at each event.
     pub budget: Budget,
-    /// Promise to users.
+    /// Promise to users: a later plan keeps a start that was reported, and an accepted deadline.
     pub promise: Promise,
     /// Run times by which the cost of waiting is computed. Plans book each job up to its limit.
     pub expect: Expect,
@@ -52,6 +40,7 @@ pub struct Express {
 /// Scheduler that plans all waiting jobs at each event.
 #[derive(Clone, Debug)]
 pub struct Optimised {
+    name: String,
     cores: u64,
     with: Optimising,
     /// In the order of submission.
@@ -77,10 +66,26 @@ struct Waiter {
     wanted_s: Option<u64>,
 }
 
+/// Returns the name of a scheduler in tables.
+fn name(promise: Promise, expect: Expect) -> String {
+    let mut name = String::from("optimised");
+    match promise {
+        Promise::None => {}
+        Promise::Start => name += ", start promised",
+        Promise::Deadline => name += ", deadlines promised",
+    }
+    if let Expect::Learned(learner) = expect {
+        name += ", ";
+        name += learner.name();
+    }
+    name
+}
+
 impl Optimised {
     /// Creates a scheduler for that many idle cores.
     pub fn new(cores: u64, with: Optimising) -> Self {
         Self {
+            name: name(with.promise, with.expect),
             cores,
             with,
             waiting: Vec::new(),
@@ -187,29 +192,7 @@ impl Optimised {
 
 impl Policy for Optimised {
     fn name(&self) -> &str {
-        let [limit, last_two, quantile, regression] = match self.with.promise {
-            Promise::Nothing => {
-                ["optimised", "optimised, last-two", "optimised, quantile", "optimised, regression"]
-            }
-            Promise::Start => [
-                "optimised, start promised",
-                "optimised, start promised, last-two",
-                "optimised, start promised, quantile",
-                "optimised, start promised, regression",
-            ],
-            Promise::Deadline => [
-                "optimised, deadlines promised",
-                "optimised, deadlines promised, last-two",
-                "optimised, deadlines promised, quantile",
-                "optimised, deadlines promised, regression",
-            ],
-        };
-        match self.with.expect {
-            Expect::Limit => limit,
-            Expect::Learned(Learner::LastTwo) => last_two,
-            Expect::Learned(Learner::Quantile) => quantile,
-            Expect::Learned(Learner::Regression) => regression,
-        }
+        &self.name
     }
 
     fn submit(&mut self, now_s: u64, job: usize, what: &TraceJob) {
@@ -227,7 +210,7 @@ impl Policy for Optimised {
             let wanted_s = wanted_s.flatten();
             self.waiting.push(Waiter {
                 job,
-                kind: JobKind { user: what.user, cores: what.cores, limit_s },
+                kind: what.kind(),
                 submit_s: now_s,
                 planned_s: u64::MAX,
                 told_s: None,
@@ -275,6 +258,6 @@ impl Policy for Optimised {
     }
 
     fn broken_promises(&self) -> Option<usize> {
-        (self.with.promise != Promise::Nothing).then_some(self.broken)
+        (self.with.promise != Promise::None).then_some(self.broken)
     }
 }

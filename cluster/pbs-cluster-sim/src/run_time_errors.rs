@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use pbs_cluster_planner::run_times::{Estimator, Expect, JobKind};
+use pbs_cluster_planner::run_times::{ErrorSums, Estimator, Expect, JobKind};
 use pbs_site::Learner;
 use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
@@ -37,6 +37,8 @@ pub struct ErrorsByRule {
     pub last_two: EstimateErrors,
     /// The upper quartile of jobs that are alike.
     pub quantile: EstimateErrors,
+    /// The weighted mean of jobs that are alike.
+    pub weighted_mean: EstimateErrors,
     /// The regression.
     pub regression: EstimateErrors,
 }
@@ -61,47 +63,35 @@ pub struct ErrorsOfUser {
     pub errors: ErrorsByRule,
 }
 
-/// Sums of the errors of one rule.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    accuracy: f64,
-    error_s: f64,
-    too_short: usize,
-}
-
 /// Sums of all rules, in the order of [`rules`].
-#[derive(Clone, Copy, Debug, Default)]
-struct OfJobs {
-    jobs: usize,
-    sums: [Sums; RULES],
-}
+type OfJobs = [ErrorSums; RULES];
 
-const RULES: usize = 4;
+const RULES: usize = 5;
 
 fn rules() -> [Expect; RULES] {
-    let [two, quantile, regression] = Learner::ALL.map(Expect::Learned);
-    [Expect::Limit, two, quantile, regression]
+    let [two, quantile, mean, regression] = Learner::ALL.map(Expect::Learned);
+    [Expect::Limit, two, quantile, mean, regression]
 }
 
-impl OfJobs {
-    fn add(&mut self, expected_s: [u64; RULES], run_s: u64) {
-        self.jobs += 1;
-        for (sums, expected_s) in self.sums.iter_mut().zip(expected_s) {
-            let (lesser, greater) = (expected_s.min(run_s), expected_s.max(run_s));
-            sums.accuracy += lesser as f64 / greater.max(1) as f64;
-            sums.error_s += (greater - lesser) as f64;
-            sums.too_short += usize::from(run_s > expected_s);
-        }
-    }
+fn add(of: &mut OfJobs, expected_s: [u64; RULES], run_s: u64) {
+    of.iter_mut().zip(expected_s).for_each(|(sums, expected_s)| sums.add(expected_s, run_s));
+}
 
-    fn errors(&self) -> ErrorsByRule {
-        let jobs = self.jobs.max(1) as f64;
-        let [limit, last_two, quantile, regression] = self.sums.map(|sums| EstimateErrors {
-            accuracy: sums.accuracy / jobs,
-            error_s: sums.error_s / jobs,
-            too_short: sums.too_short as f64 / jobs,
-        });
-        ErrorsByRule { jobs: self.jobs, limit, last_two, quantile, regression }
+impl From<&OfJobs> for ErrorsByRule {
+    fn from(of: &OfJobs) -> Self {
+        let [limit, last_two, quantile, weighted_mean, regression] = of.map(EstimateErrors::from);
+        let jobs = of[0].jobs() as usize;
+        Self { jobs, limit, last_two, quantile, weighted_mean, regression }
+    }
+}
+
+impl From<ErrorSums> for EstimateErrors {
+    fn from(sums: ErrorSums) -> Self {
+        Self {
+            accuracy: sums.accuracy(),
+            error_s: sums.mean_error_s(),
+            too_short: sums.too_short(),
+        }
     }
 }
 
@@ -111,8 +101,7 @@ impl RunTimeErrors {
     pub fn of(jobs: &[TraceJob], outcomes: &[Outcome]) -> Self {
         let ran = outcomes.iter().filter_map(|outcome| {
             let job = jobs.get(outcome.job)?;
-            let kind = JobKind { user: job.user, cores: job.cores, limit_s: job.requested_s };
-            Some((outcome.start_s?, outcome.job, kind, job.occupies_s()))
+            Some((outcome.start_s?, outcome.job, job.kind(), job.occupies_s()))
         });
         let mut ran: Vec<(u64, usize, JobKind<u64>, u64)> = ran.collect();
         ran.sort_unstable_by_key(|&(start_s, place, ..)| (start_s, place));
@@ -127,15 +116,16 @@ impl RunTimeErrors {
             }
             let expected_s: [u64; RULES] =
                 std::array::from_fn(|rule| estimators[rule].expected_s(&kind));
-            all.add(expected_s, run_s);
-            users.entry(kind.user).or_default().add(expected_s, run_s);
+            add(&mut all, expected_s, run_s);
+            add(users.entry(kind.user).or_default(), expected_s, run_s);
             ends.insert((start_s.saturating_add(run_s), index));
         }
         let mut users: Vec<(u64, OfJobs)> = users.into_iter().collect();
-        users.sort_by_key(|&(user, of)| (Reverse(of.jobs), user));
+        users.sort_by_key(|&(user, of)| (Reverse(of[0].jobs()), user));
         users.truncate(MOST_USERS);
-        let users = users.into_iter().map(|(user, of)| ErrorsOfUser { user, errors: of.errors() });
-        Self { all: all.errors(), users: users.collect() }
+        let of_user = |(user, of): &(u64, OfJobs)| ErrorsOfUser { user: *user, errors: of.into() };
+        let users = users.iter().map(of_user);
+        Self { all: (&all).into(), users: users.collect() }
     }
 
     /// Returns a table of all rules, and one of the users.
@@ -162,11 +152,12 @@ impl RunTimeErrors {
 impl ErrorsByRule {
     /// Returns the errors of each rule with its name.
     fn named(&self) -> [(&'static str, EstimateErrors); RULES] {
-        let [two, quantile, regression] = Learner::ALL.map(Learner::name);
+        let [two, quantile, mean, regression] = Learner::ALL.map(Learner::name);
         [
             ("limit", self.limit),
             (two, self.last_two),
             (quantile, self.quantile),
+            (mean, self.weighted_mean),
             (regression, self.regression),
         ]
     }

@@ -67,15 +67,14 @@ impl Policy for SjfEasy {
             Expect::Limit => "SJF-EASY",
             Expect::Learned(Learner::LastTwo) => "EASY++",
             Expect::Learned(Learner::Quantile) => "EASY++, quantile",
+            Expect::Learned(Learner::WeightedMean) => "EASY++, weighted-mean",
             Expect::Learned(Learner::Regression) => "EASY++, regression",
         }
     }
 
     fn submit(&mut self, _: u64, job: usize, what: &TraceJob) {
         if (1..=self.cores).contains(&what.cores) {
-            let limit_s = what.requested_s.max(1);
-            let kind = JobKind { user: what.user, cores: what.cores, limit_s };
-            self.waiting.push(Waiter { job, kind });
+            self.waiting.push(Waiter { job, kind: what.kind() });
         }
     }
 

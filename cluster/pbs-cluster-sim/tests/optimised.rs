@@ -71,7 +71,7 @@ fn plans_without_a_promise_run_all_jobs() {
     for seed in 0..100 {
         let jobs = random_jobs(&mut random);
         for expect in [Expect::Limit, Expect::Learned(Learner::LastTwo)] {
-            let mut policy = Optimised::new(8, with(Promise::Nothing, expect, seed));
+            let mut policy = Optimised::new(8, with(Promise::None, expect, seed));
             outcomes(&jobs, 8, &mut policy);
             assert_eq!(policy.broken_promises(), None);
             outcomes(&jobs, 8, &mut SjfEasy::new(8, expect));
@@ -83,7 +83,7 @@ fn plans_without_a_promise_run_all_jobs() {
 fn equal_seeds_have_equal_schedules() {
     let jobs = lublin(2);
     let run = |seed| {
-        let mut policy = Optimised::new(256, with(Promise::Nothing, Expect::Limit, seed));
+        let mut policy = Optimised::new(256, with(Promise::None, Expect::Limit, seed));
         (outcomes(&jobs, 256, &mut policy), policy.work())
     };
     assert_eq!(run(1), run(1));
@@ -104,7 +104,7 @@ fn optimised_plans_slow_jobs_down_less_than_easy() {
         };
         let easy = mean(&mut Easy::new(256));
         let shortest_first = mean(&mut SjfEasy::new(256, Expect::Limit));
-        for promise in [Promise::Nothing, Promise::Start] {
+        for promise in [Promise::None, Promise::Start] {
             let planned = mean(&mut Optimised::new(256, with(promise, Expect::Limit, 1)));
             assert!(planned.0 <= easy.0 && planned.1 <= 0.8 * easy.1, "{planned:?} {easy:?}");
             assert!(planned.1 <= shortest_first.1, "{planned:?} {shortest_first:?}");
@@ -170,7 +170,7 @@ fn keeping_deadlines(nodes: &[u64], is_optimised: bool) -> Planned {
     }
     let objective = Objective { missed_deadline: 864_000.0, ..Objective::default() };
     let budget = Budget { orders: 20, placements: 500 };
-    planned.improved(Improving { objective, budget, seed: 1 }, pbs_site::Promise::Deadline)
+    planned.improved(Improving { objective, budget, seed: 1 }, Promise::Deadline)
 }
 
 #[test]
@@ -182,10 +182,10 @@ fn plans_on_nodes_are_improved_and_keep_promised_starts() {
         let mean = |policy: &mut dyn Policy| {
             Metrics::of(&jobs, &outcomes(&jobs, 8, policy), 8).bounded_slowdown.mean
         };
-        let mut promised = planned(&[4, 2, 2], pbs_site::Promise::Start);
+        let mut promised = planned(&[4, 2, 2], Promise::Start);
         slower += mean(&mut promised);
         assert_eq!(promised.broken_promises(), Some(0));
-        let mut free = planned(&[4, 2, 2], pbs_site::Promise::None);
+        let mut free = planned(&[4, 2, 2], Promise::None);
         faster += mean(&mut free);
         assert!(free.work().is_some_and(|work| work.orders > 0));
     }

@@ -45,6 +45,7 @@ fn each_field_is_read() {
         memory_bytes: Some(200 * 1024 * 4),
         user: 7,
         group: 2,
+        application: Some(3),
         deadline_s: None,
         preceding: None,
         think_s: 0,

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use pbs_cluster_planner::run_times::{Estimator, Expect, JobKind};
+use pbs_cluster_planner::run_times::{application, Estimator, Expect, JobKind};
 use pbs_cluster_planner::RequestId;
 use pbs_resources::Rset;
 use pbs_site::User;
@@ -58,7 +58,8 @@ fn ran(row: &Row) -> Option<(JobKind<User>, u64)> {
     let run_s = row.end_s?.checked_sub(row.ready_s.or(row.start_s)?)?;
     let rset: Rset = row.rset.parse().ok()?;
     let limit_s = row.first_duration_s.saturating_sub(row.allocate_s + row.release_s);
-    Some((JobKind { user: row.owner(), cores: rset.total("ncpus"), limit_s }, run_s))
+    let application = application(&row.name, row.command.first().map(String::as_str));
+    Some((JobKind { user: row.owner(), application, cores: rset.total("ncpus"), limit_s }, run_s))
 }
 
 impl<E: Engine> Manager<E> {
@@ -140,7 +141,8 @@ impl<E: Engine> Manager<E> {
         let margin_s = record.allocate_s + record.release_s;
         let limit_s = standing.first_duration_s.saturating_sub(margin_s);
         let cores = record.request.rset.total("ncpus");
-        let expected_s = estimator.expected_s(&JobKind { user: user.clone(), cores, limit_s });
-        Some((expected_s, limit_s))
+        let application = application(&record.name, record.command.first().map(String::as_str));
+        let kind = JobKind { user: user.clone(), application, cores, limit_s };
+        Some((estimator.expected_s(&kind), limit_s))
     }
 }

@@ -40,6 +40,10 @@ pub enum Learner {
     LastTwo,
     /// The upper quartile of the last ten run times of the user's jobs that are alike.
     Quantile,
+    /// The mean of the logarithms of the last ten run times of the user's jobs that are alike, in
+    /// which a later one counts more. It is the estimate that the node's history makes of
+    /// instructions.
+    WeightedMean,
     /// A linear regression of the logarithms, which follows the jobs that end (after Gaussier,
     /// Glesser, Reis and Trystram 2015, *Improving backfilling by using machine learning to predict
     /// running times*).
@@ -48,13 +52,15 @@ pub enum Learner {
 
 impl Learner {
     /// All rules.
-    pub const ALL: [Self; 3] = [Self::LastTwo, Self::Quantile, Self::Regression];
+    pub const ALL: [Self; 4] =
+        [Self::LastTwo, Self::Quantile, Self::WeightedMean, Self::Regression];
 
     /// Returns the name of the rule in site files, options and tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::LastTwo => "last-two",
             Self::Quantile => "quantile",
+            Self::WeightedMean => "weighted-mean",
             Self::Regression => "regression",
         }
     }

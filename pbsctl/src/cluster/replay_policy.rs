@@ -75,6 +75,8 @@ enum LearnerName {
     LastTwo,
     /// The upper quartile of the user's last ten jobs that are alike
     Quantile,
+    /// The mean of the logarithms of the user's last ten jobs that are alike; later ones count more
+    WeightedMean,
     /// A regression that follows all jobs
     Regression,
 }
@@ -84,6 +86,7 @@ impl LearnerName {
         match self {
             Self::LastTwo => Learner::LastTwo,
             Self::Quantile => Learner::Quantile,
+            Self::WeightedMean => Learner::WeightedMean,
             Self::Regression => Learner::Regression,
         }
     }
@@ -287,7 +290,7 @@ impl PolicyOptions {
             Box::new(Optimised::new(on.cores, with))
         };
         let overtaking = match name {
-            PolicyName::Optimised => return optimised(Promise::Nothing),
+            PolicyName::Optimised => return optimised(Promise::None),
             PolicyName::OptimisedStart => return optimised(Promise::Start),
             PolicyName::OptimisedDeadline => return optimised(Promise::Deadline),
             PolicyName::EasyPlusPlus => {
@@ -311,15 +314,13 @@ impl PolicyOptions {
                 let improving = self.optimiser.improving();
                 return Box::new(match name {
                     PolicyName::PlannedDeadlines => planned.keeping_deadlines(),
-                    PolicyName::PlannedOptimised => {
-                        planned.improved(improving, pbs_site::Promise::None)
-                    }
+                    PolicyName::PlannedOptimised => planned.improved(improving, Promise::None),
                     PolicyName::PlannedOptimisedStart => {
-                        planned.improved(improving, pbs_site::Promise::Start)
+                        planned.improved(improving, Promise::Start)
                     }
                     PolicyName::PlannedOptimisedDeadline => {
                         let promised = planned.keeping_deadlines();
-                        promised.improved(improving, pbs_site::Promise::Deadline)
+                        promised.improved(improving, Promise::Deadline)
                     }
                     _ => planned,
                 });

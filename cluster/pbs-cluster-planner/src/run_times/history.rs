@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Run times of jobs that have ended, by user, limit and number of cores.
+//! Run times of jobs that have ended, by user, application, limit and number of cores.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
+
+use pbs_random::estimate::Config;
 
 use super::JobKind;
 
@@ -12,11 +14,17 @@ const STORED: usize = 10;
 const TYPICAL: usize = 3;
 /// Number of users whose run times are stored. Later users have no history.
 const MOST_USERS: usize = 100_000;
-/// Number of classes of a user that are stored. A further class replaces the oldest one.
+/// Number of classes of a user that are stored. A further class replaces the one in which no job has
+/// ended for the longest time.
 const MOST_CLASSES: usize = 1_000;
 
-/// Jobs of a user that are alike: those with the same limit, and those with as many cores, too.
-type Class = (u64, Option<u64>);
+/// Jobs of a user that are alike: those in which everything that the class names is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Class {
+    application: Option<u64>,
+    limit_s: Option<u64>,
+    cores: Option<u64>,
+}
 
 /// Last run times of jobs that are alike, the oldest first.
 type Runs = VecDeque<u64>;
@@ -30,14 +38,32 @@ pub(super) struct History<U> {
 #[derive(Clone, Debug, Default)]
 struct OfUser {
     all: Runs,
-    classes: HashMap<Class, Runs>,
-    /// Classes in the order in which they came.
-    oldest: VecDeque<Class>,
+    classes: HashMap<Class, OfClass>,
+    /// Classes in the order in which a job of theirs has ended last.
+    oldest: BTreeMap<u64, Class>,
+    /// Number of the next end.
+    next: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct OfClass {
+    runs: Runs,
+    /// Number of the last end.
+    last: u64,
 }
 
 /// Returns the classes of a job, the narrowest first.
-fn classes<U>(job: &JobKind<U>) -> [Class; 2] {
-    [(job.limit_s, Some(job.cores)), (job.limit_s, None)]
+fn classes<U>(job: &JobKind<U>) -> impl Iterator<Item = Class> {
+    let application = job.application;
+    let (limit_s, cores) = (Some(job.limit_s), Some(job.cores));
+    let of_application = [
+        Class { application, limit_s, cores },
+        Class { application, limit_s, cores: None },
+        Class { application, limit_s: None, cores: None },
+    ];
+    let of_size =
+        [Class { application: None, limit_s, cores }, Class { limit_s, ..Class::default() }];
+    of_application.into_iter().filter(move |_| application.is_some()).chain(of_size)
 }
 
 fn push(runs: &mut Runs, run_s: u64) {
@@ -49,15 +75,19 @@ fn push(runs: &mut Runs, run_s: u64) {
 
 impl OfUser {
     fn push(&mut self, class: Class, run_s: u64) {
-        if !self.classes.contains_key(&class) {
-            if self.classes.len() == MOST_CLASSES {
-                if let Some(oldest) = self.oldest.pop_front() {
-                    self.classes.remove(&oldest);
-                }
+        if self.classes.len() == MOST_CLASSES && !self.classes.contains_key(&class) {
+            if let Some((_, oldest)) = self.oldest.pop_first() {
+                self.classes.remove(&oldest);
             }
-            self.oldest.push_back(class);
         }
-        push(self.classes.entry(class).or_default(), run_s);
+        let of = self.classes.entry(class).or_default();
+        if !of.runs.is_empty() {
+            self.oldest.remove(&of.last);
+        }
+        of.last = self.next;
+        self.oldest.insert(self.next, class);
+        self.next += 1;
+        push(&mut of.runs, run_s);
     }
 }
 
@@ -86,7 +116,7 @@ impl<U: Clone + Eq + Hash> History<U> {
     /// of the user.
     pub(super) fn alike(&self, job: &JobKind<U>) -> Option<&Runs> {
         let of_user = self.users.get(&job.user)?;
-        let runs = classes(job).into_iter().filter_map(|class| of_user.classes.get(&class));
+        let runs = classes(job).filter_map(|class| Some(&of_user.classes.get(&class)?.runs));
         let mut typical = runs.filter(|runs| runs.len() >= TYPICAL);
         Some(typical.next().unwrap_or(&of_user.all))
     }
@@ -99,6 +129,19 @@ impl<U: Clone + Eq + Hash> History<U> {
 
     pub(super) fn upper_quartile_s(&self, job: &JobKind<U>) -> Option<u64> {
         quantile(self.alike(job)?, 3, 4)
+    }
+
+    /// Returns the centre of the jobs that are most alike, as the node's history estimates lengths.
+    /// The limit is the figure of the user.
+    pub(super) fn weighted_mean_s(&self, job: &JobKind<U>) -> Option<u64> {
+        let runs = self.alike(job)?;
+        let (older, newer) = runs.as_slices();
+        let mut all = [0; STORED];
+        let (first, second) = all.get_mut(..runs.len())?.split_at_mut(older.len());
+        first.copy_from_slice(older);
+        second.copy_from_slice(newer);
+        let known = all.get(..runs.len())?;
+        Some(pbs_random::estimate::estimate(&Config::DEFAULT, Some(job.limit_s), known)?.centre)
     }
 }
 
@@ -120,7 +163,7 @@ mod tests {
     #[test]
     fn a_user_with_ever_new_limits_has_a_bounded_history() {
         let mut history = History::new();
-        let job = |limit_s| JobKind { user: 1_u64, cores: 1, limit_s };
+        let job = |limit_s| JobKind::new(1_u64, 1, limit_s);
         for limit_s in 1..=3 * MOST_CLASSES as u64 {
             for _ in 0..TYPICAL {
                 history.push(&job(limit_s), limit_s);
@@ -131,5 +174,17 @@ mod tests {
         let last_s = 3 * MOST_CLASSES as u64;
         assert_eq!(history.upper_quartile_s(&job(last_s)), Some(last_s));
         assert_eq!(history.upper_quartile_s(&job(1)), Some(last_s), "all jobs of the user");
+    }
+
+    #[test]
+    fn a_class_in_which_jobs_end_is_not_forgotten() {
+        let mut history = History::new();
+        let job = |limit_s| JobKind::new(1_u64, 1, limit_s);
+        for limit_s in 1..=3 * MOST_CLASSES as u64 {
+            history.push(&job(limit_s), 1);
+            history.push(&job(50_000), 7);
+        }
+        assert_eq!(history.upper_quartile_s(&job(50_000)), Some(7));
+        assert_eq!(history.users[&1].oldest.len(), MOST_CLASSES);
     }
 }

@@ -4,13 +4,15 @@
 //! An expected run time is never more than the user's limit, which remains the time at which a job
 //! is killed. A job that outlives its expected end gets another one ([`corrected_end_s`]).
 
+mod errors;
 mod history;
 mod regression;
 
-use std::hash::Hash;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pbs_site::Learner;
 
+pub use errors::ErrorSums;
 use history::History;
 use regression::Regression;
 
@@ -28,10 +30,35 @@ pub enum Expect {
 pub struct JobKind<U> {
     /// User who owns the job.
     pub user: U,
+    /// Number of the application; `None`: it is unknown. See [`application`].
+    pub application: Option<u64>,
     /// Number of cores.
     pub cores: u64,
     /// Run time after which the job is killed.
     pub limit_s: u64,
+}
+
+impl<U> JobKind<U> {
+    /// A job of an unknown application.
+    pub fn new(user: U, cores: u64, limit_s: u64) -> Self {
+        Self { user, application: None, cores, limit_s }
+    }
+}
+
+/// Returns the number of an application: of the name of a request, in which digits count nothing,
+/// and of the file name of its program. Numbered requests, and those of one array, are of one
+/// application. Returns `None` if there is neither a name nor a program.
+///
+/// The number is only compared with others of the same process.
+pub fn application(name: &str, program: Option<&str>) -> Option<u64> {
+    let name: String = name.chars().filter(|of| !of.is_ascii_digit()).collect();
+    let program = program.and_then(|path| path.rsplit('/').next()).unwrap_or_default();
+    if name.is_empty() && program.is_empty() {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    (name, program).hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 /// Expected run times, by what has ended up to now.
@@ -68,6 +95,7 @@ impl<U: Clone + Eq + Hash> Estimator<U> {
             Expect::Limit => None,
             Expect::Learned(Learner::LastTwo) => self.history.mean_of_two_s(&job.user),
             Expect::Learned(Learner::Quantile) => self.history.upper_quartile_s(job),
+            Expect::Learned(Learner::WeightedMean) => self.history.weighted_mean_s(job),
             Expect::Learned(Learner::Regression) => self.regression.expected_s(&self.history, job),
         };
         expected_s.unwrap_or(limit_s).clamp(1, limit_s)
@@ -89,7 +117,7 @@ mod tests {
     use super::*;
 
     fn job(user: u64, cores: u64, limit_s: u64) -> JobKind<u64> {
-        JobKind { user, cores, limit_s }
+        JobKind::new(user, cores, limit_s)
     }
 
     #[test]
@@ -130,6 +158,50 @@ mod tests {
             learned.ended(&of, 70);
         }
         assert_eq!(learned.expected_s(&of), 70, "older ones are forgotten");
+    }
+
+    #[test]
+    fn jobs_of_one_application_are_more_alike_than_those_of_one_size() {
+        let mut learned = Estimator::new(Expect::Learned(Learner::Quantile));
+        let of =
+            |application, cores| JobKind { application: Some(application), ..job(1, cores, 100) };
+        for _ in 0..3 {
+            learned.ended(&of(1, 4), 10);
+            learned.ended(&of(2, 4), 90);
+            learned.ended(&of(2, 4), 90);
+        }
+        assert_eq!(learned.expected_s(&of(1, 4)), 10);
+        assert_eq!(learned.expected_s(&of(1, 8)), 10, "the same limit");
+        assert_eq!(learned.expected_s(&JobKind { limit_s: 50, ..of(1, 8) }), 10, "another limit");
+        assert_eq!(learned.expected_s(&of(3, 4)), 90, "an application that is new");
+        assert_eq!(learned.expected_s(&job(1, 4, 100)), 90, "no application");
+    }
+
+    #[test]
+    fn an_application_is_a_name_without_digits_and_a_program() {
+        let of = application("sort-17", Some("/home/anna/sort.toml"));
+        assert_eq!(of, application("sort-18", Some("sort.toml")));
+        assert_ne!(of, application("sort-17", Some("other.toml")));
+        assert_ne!(of, application("other", Some("sort.toml")));
+        assert_eq!(application("17", None), None);
+        assert_eq!(application("", Some("")), None);
+    }
+
+    #[test]
+    fn the_weighted_mean_follows_a_change_as_the_node_s_history_does() {
+        let mut learned = Estimator::new(Expect::Learned(Learner::WeightedMean));
+        let of = job(1, 4, 1_000);
+        assert_eq!(learned.expected_s(&of), 1_000, "nothing is known yet");
+        for _ in 0..5 {
+            learned.ended(&of, 100);
+        }
+        let steady_s = learned.expected_s(&of);
+        assert!((100..103).contains(&steady_s), "{steady_s}");
+        learned.ended(&of, 400);
+        assert!(learned.expected_s(&of) < 110, "one stray run");
+        learned.ended(&of, 400);
+        let changed_s = learned.expected_s(&of);
+        assert!((395..=405).contains(&changed_s), "{changed_s}");
     }
 
     #[test]

@@ -124,6 +124,7 @@ impl Record {
             memory_bytes: kib.map(|kib| (kib * KIB).saturating_mul(cores)),
             user: self.user.unwrap_or(0),
             group: self.group.unwrap_or(0),
+            application: self.executable,
             deadline_s: None,
             preceding: positive(self.preceding),
             think_s: self.think_s.unwrap_or(0),
@@ -159,6 +160,7 @@ impl Record {
             },
             user: Some(job.user),
             group: Some(job.group),
+            executable: job.application,
             preceding: job.preceding,
             think_s: job.preceding.map(|_| job.think_s),
             ..Self::default()

@@ -54,8 +54,8 @@ pub(super) fn optimise(reader: &mut Reader, top: &mut Table<'_, '_>) -> Option<O
     }
     if let Some((line, value)) = table.entries.remove("run_times") {
         if let Some(name) = reader.string(line, "run_times", value) {
-            let [one, two, three] = Learner::ALL.map(Learner::name);
-            let names = [Optimise::LIMIT, one, two, three];
+            let mut names = vec![Optimise::LIMIT];
+            names.extend(Learner::ALL.map(Learner::name));
             if reader.one_of(line, "rule of run times", &name, &names).is_some() {
                 optimise.run_times = Learner::of_name(&name);
             }
