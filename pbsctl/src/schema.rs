@@ -18,13 +18,13 @@ macro_rules! schemas {
 }
 
 /// The schemas: of files, of planners, and of answers.
-const SCHEMAS: [(&str, &str); 79] = schemas![
+const SCHEMAS: [(&str, &str); 80] = schemas![
     "plan" "job" "graph" "machine" "question" "answer" "admission"
     "pbs.alter" "pbs.apps" "pbs.cancel" "pbs.check" "pbs.cluster" "pbs.cluster-clock"
-    "pbs.cluster-doctor" "pbs.cluster-limits" "pbs.cluster-lost" "pbs.cluster-nodes" "pbs.cluster-ran"
-    "pbs.cluster-request" "pbs.cluster-requests" "pbs.cluster-stat" "pbs.cluster-systems"
-    "pbs.cluster-watch" "pbs.cluster-whole" "pbs.cluster-why" "pbs.cluster-workload"
-    "pbs.completions" "pbs.configure"
+    "pbs.cluster-doctor" "pbs.cluster-limits" "pbs.cluster-lost" "pbs.cluster-nodes"
+    "pbs.cluster-optimiser" "pbs.cluster-ran" "pbs.cluster-request" "pbs.cluster-requests"
+    "pbs.cluster-stat" "pbs.cluster-systems" "pbs.cluster-watch" "pbs.cluster-whole"
+    "pbs.cluster-why" "pbs.cluster-workload" "pbs.completions" "pbs.configure"
     "pbs.cosched-compare" "pbs.cosched-explain" "pbs.cosched-plan" "pbs.cosched-sim"
     "pbs.csi-clean" "pbs.csi-list" "pbs.drain" "pbs.drop" "pbs.events" "pbs.explain"
     "pbs.failure" "pbs.gen" "pbs.history" "pbs.hold" "pbs.import" "pbs.interference"

@@ -39,11 +39,15 @@ impl Lab {
     }
 
     fn with_limits(test: &str, limits: Limits) -> Self {
+        Self::of_site(test, SITE, limits)
+    }
+
+    fn of_site(test: &str, site: &str, limits: Limits) -> Self {
         let files = directory(test, &[]);
         let (served, file) = (files.join("served.db"), files.join("file.db"));
         let clock_s = pbs_uapi::clock::unix_s();
         for ledger in [&served, &file] {
-            Ledger::create(ledger, SITE, clock_s).unwrap();
+            Ledger::create(ledger, site, clock_s).unwrap();
         }
         // Names of sockets are short.
         let name = format!("pbsctl-{test}-{}", std::process::id());
@@ -255,4 +259,46 @@ fn events_are_reported_as_they_happen() {
     let file = lab.file.to_str().unwrap();
     let of_file = pbsctl(&["cluster", "watch", "--ledger", file], "");
     assert_eq!(of_file.status, 2);
+}
+
+/// The service reports what its search has reached, by part of the cost; a file has no search.
+#[test]
+fn optimiser_reports_its_work_and_the_cost_of_the_plan() {
+    let optimise = "[optimise]\nrun_times = 'quantile'\npromises = ['none']\n[[nodes]]\n";
+    let site = SITE.replacen("[[nodes]]\n", optimise, 1);
+    let lab = Lab::of_site("clusterd-optimiser", &site, Limits::DEFAULT);
+    let socket = lab.socket.to_str().unwrap();
+    let alloc = |limit: &str| {
+        let alloc = ["cluster", "alloc", "--service", socket, "--res", "rset=2:ncpus=16"];
+        let ran = pbsctl(&[&alloc[..], &["-t", limit]].concat(), "");
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+    };
+    // One runs; the shortest of the others is the last.
+    ["1h", "5h", "4h", "3h", "2h", "10m"].into_iter().for_each(alloc);
+    let report = || {
+        let ran = pbsctl(&["--json", "cluster", "optimiser", "--service", socket], "");
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()
+    };
+    let mut of = report();
+    while of["is_searching"] == true || of["plans"] == 0 {
+        thread::sleep(Duration::from_millis(5));
+        of = report();
+    }
+    assert_eq!(Schemas::read().answer_problem(&of), None);
+    assert_eq!(of["run_times"], "quantile");
+    let last = &of["last"];
+    assert_eq!(last["requests"], 5);
+    let number = |of: &Value| of.as_f64().unwrap();
+    let parts = ["wait", "slowdown", "fairness", "missed_deadlines", "length"];
+    for cost in [&last["before"], &last["after"]] {
+        let sum: f64 = parts.iter().map(|part| number(&cost[part])).sum();
+        assert!((sum - number(&cost["total"])).abs() < 1.0 && sum > 0.0, "{cost}");
+    }
+    assert!(number(&of["orders"]) >= 120.0 && number(&of["placements"]) > 120.0, "{of}");
+    let ran = pbsctl(&["cluster", "optimiser", "--service", socket], "");
+    assert!(ran.stdout.contains("missed deadlines") && ran.stdout.contains("rule quantile"));
+    let of_file = pbsctl(&["cluster", "optimiser", "--ledger", lab.file.to_str().unwrap()], "");
+    assert_eq!(of_file.status, 2);
+    assert!(of_file.stderr.contains("--service"), "{}", of_file.stderr);
 }

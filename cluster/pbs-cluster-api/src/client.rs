@@ -57,6 +57,7 @@ trait Cluster {
         why: &str,
     ) -> zlink::Result<Result<NodesChanged, Refusal>>;
     async fn status(&mut self) -> zlink::Result<Result<Status, Refusal>>;
+    async fn optimiser(&mut self) -> zlink::Result<Result<Optimiser, Refusal>>;
     #[zlink(more)]
     async fn watch(
         &mut self,
@@ -157,6 +158,12 @@ impl Client {
     /// Returns the state of the service.
     pub fn status(&mut self) -> Result<Status, Failure> {
         self.waiter.answer(self.connection.status())
+    }
+
+    /// Returns the work and the results of the search for better plans, and the errors of expected
+    /// run times.
+    pub fn optimiser(&mut self) -> Result<Optimiser, Failure> {
+        self.waiter.answer(self.connection.optimiser())
     }
 
     /// Passes notices of all requests, or of one, to `notice` until it returns that no more are

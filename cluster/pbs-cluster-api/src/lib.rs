@@ -11,6 +11,6 @@ mod types;
 
 pub use client::{Client, Failure, SOCKET};
 pub use types::{
-    Alteration, Cause, Changed, Filter, Listed, NodesChanged, Notice, Object, Reasons, Refusal,
-    Shown, Status, Submission,
+    Alteration, Cause, Changed, Filter, Listed, NodesChanged, Notice, Object, Optimiser, PlanCost,
+    PlanSearch, Reasons, Refusal, RunTimeErrors, Shown, Status, Submission,
 };

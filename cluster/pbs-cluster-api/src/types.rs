@@ -141,6 +141,88 @@ pub struct Status {
     pub is_settling: bool,
 }
 
+/// Cost of a plan by part. Less is better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, CustomType)]
+pub struct PlanCost {
+    /// Cost of all parts together
+    pub total: f64,
+    /// Cost of the waits
+    pub wait: f64,
+    /// Cost of the bounded slowdowns
+    pub slowdown: f64,
+    /// Cost of the normalised waits of users
+    pub fairness: f64,
+    /// Cost of missed deadlines that were not promised
+    pub missed_deadlines: f64,
+    /// Cost of the length of the plan
+    pub length: f64,
+}
+
+/// A search for a better plan that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, CustomType)]
+pub struct PlanSearch {
+    /// Time of its end
+    pub clock_s: u64,
+    /// Number of requests that it could move
+    pub requests: u64,
+    /// Number of orders that it tried
+    pub orders: u64,
+    /// Number of requests that moved; 0: no better plan was found
+    pub moved: u64,
+    /// Cost of the plan before
+    pub before: PlanCost,
+    /// Cost of the plan afterwards
+    pub after: PlanCost,
+}
+
+/// Errors of expected run times. Each accuracy is the mean ratio of the expected and the real run
+/// time, the lesser over the greater.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, CustomType)]
+pub struct RunTimeErrors {
+    /// Name of the user; none: all users together
+    pub user: Option<String>,
+    /// Number of requests that have ended
+    pub requests: u64,
+    /// Accuracy of the limits
+    pub limit_accuracy: f64,
+    /// Accuracy of the learned run times
+    pub accuracy: f64,
+    /// Mean distance between the learned and the real run time
+    pub error_s: f64,
+    /// Part of the requests that ran longer than expected
+    pub too_short: f64,
+}
+
+/// Work and results of the search for better plans, since the service started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Type)]
+pub struct Optimiser {
+    /// Current time
+    pub clock_s: u64,
+    /// Whether the site wants better plans; otherwise there is nothing else
+    pub is_on: bool,
+    /// Whether a search goes on, or requests look for better places
+    pub is_searching: bool,
+    /// Number of searches that have ended
+    pub searches: u64,
+    /// Number of searches that a change of the plan has interrupted
+    pub interrupted: u64,
+    /// Number of orders that were tried
+    pub orders: u64,
+    /// Number of requests that were placed, over all orders
+    pub placements: u64,
+    /// Number of better plans that were taken
+    pub plans: u64,
+    /// Number of requests that moved to another place by these plans
+    pub moved: u64,
+    /// Last search that has ended; none: none has
+    pub last: Option<PlanSearch>,
+    /// Rule by which run times are learned; none: the limits are expected
+    pub run_times: Option<String>,
+    /// Errors of all users together, and of the 20 users with the most ended requests. A user who is
+    /// no operator sees only the own errors among those of users.
+    pub errors: Vec<RunTimeErrors>,
+}
+
 /// Effects of a change of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct NodesChanged {

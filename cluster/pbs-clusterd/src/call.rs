@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use pbs_cluster_api::{
-    Alteration, Changed, Filter, Listed, NodesChanged, Reasons, Refusal, Shown, Status, Submission,
+    Alteration, Changed, Filter, Listed, NodesChanged, Optimiser, Reasons, Refusal, Shown, Status,
+    Submission,
 };
 use pbs_manager::{Change, Wish};
 use pbs_resources::Rset;
@@ -49,6 +50,7 @@ pub enum Method {
     SetNodes(NodesWanted, Answer<NodesChanged>),
     SetDefect(DefectWanted, Answer<NodesChanged>),
     Status(Answer<Status>),
+    Optimiser(Answer<Optimiser>),
 }
 
 /// Wanted state of nodes.

@@ -8,6 +8,7 @@
 
 pub mod call;
 pub mod limits;
+mod optimiser;
 pub mod pace;
 pub mod service;
 pub mod session;

@@ -20,6 +20,7 @@ use pbs_socket::{journal, Inbox};
 
 use crate::call::{Answer, Call, Method, NodesWanted};
 use crate::limits::{Limits, ARRAY_REQUESTS, CALL_REQUESTS, LISTED, NAME_BYTES, REQUEST_AFTER};
+use crate::optimiser::optimiser;
 use crate::pace::Pace;
 use crate::session::Notices;
 
@@ -246,6 +247,10 @@ impl<E: Engine, P: Pace<E>> Service<E, P> {
             Method::Status(answer) => {
                 let status = self.status();
                 self.later(answer, Ok(status));
+            }
+            Method::Optimiser(answer) => {
+                let optimiser = optimiser(&self.cluster, caller);
+                self.later(answer, Ok(optimiser));
             }
         }
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pbs_cluster_api::{
-    Alteration, Cause, Changed, Filter, Listed, NodesChanged, Notice, Object, Reasons, Refusal,
-    Shown, Status, Submission,
+    Alteration, Cause, Changed, Filter, Listed, NodesChanged, Notice, Object, Optimiser, PlanCost,
+    PlanSearch, Reasons, Refusal, RunTimeErrors, Shown, Status, Submission,
 };
 use pbs_manager::ledger::{Event, Row, State};
 use pbs_resources::Rset;
@@ -125,7 +125,7 @@ fn by_themselves(caller: &Caller) -> Result<(), Refusal> {
 
 #[zlink::service(
     interface = "org.sched-pbs.Cluster",
-    types = [Alteration, Cause, Filter, Submission],
+    types = [Alteration, Cause, Filter, PlanCost, PlanSearch, RunTimeErrors, Submission],
     vendor = "sched-pbs",
     product = "pbs-clusterd",
     version = env!("CARGO_PKG_VERSION")
@@ -212,6 +212,12 @@ impl Session {
     /// Returns the state of the service and its cluster.
     async fn status(&self) -> Result<Status, Refusal> {
         self.ask(Method::Status).await
+    }
+
+    /// Returns the work and the results of the search for better plans, and the errors of expected
+    /// run times.
+    async fn optimiser(&self) -> Result<Optimiser, Refusal> {
+        self.ask(Method::Optimiser).await
     }
 
     /// Reports events from now on, of all requests or of one. Of a request that has ended, its end

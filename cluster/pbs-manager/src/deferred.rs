@@ -2,7 +2,6 @@
 //! Operations of a service: it answers many calls before it waits for the disk, and looks for
 //! better places between them.
 
-use pbs_cluster_planner::optimise::{Improvement, Improving, EARLIER_ORDERS};
 use pbs_cluster_planner::RequestId;
 
 use crate::engine::Engine;
@@ -45,7 +44,7 @@ impl<E: Engine> Manager<E> {
     /// Whether requests wait for their turn to look for a better place, or a better plan is sought.
     pub fn is_settling(&self) -> bool {
         self.is_moving_up()
-            || self.site.optimise.is_some() && self.planner.version() != self.improved_version
+            || self.site.optimise.is_some() && !self.better_plan.is_sought(self.planner.version())
     }
 
     /// Whether requests wait for their turn to look for a better place.
@@ -72,53 +71,6 @@ impl<E: Engine> Manager<E> {
         if within.is_none() && planner.passes() > passes {
             planner.plan_waiting(clock_s);
         }
-    }
-
-    /// Places so many requests in the search for a better plan, and takes the plan at its end. A
-    /// plan that has changed meanwhile has a new search.
-    fn improve_some(&mut self, most: usize) {
-        let (clock_s, version) = (self.clock_s, self.planner.version());
-        if version == self.improved_version {
-            return;
-        }
-        let found = match self.improvement.take() {
-            Some(found) if found.is_of(version) => Some(found),
-            interrupted => {
-                if let Some(interrupted) = interrupted {
-                    self.earlier_order = interrupted.best_order();
-                }
-                self.search_again(version)
-            }
-        };
-        let Some(mut found) = found else {
-            self.improved_version = version;
-            return;
-        };
-        if found.run(most as u64) {
-            self.improvement = Some(found);
-            return;
-        }
-        self.planner.take_improvement(clock_s, found);
-        if self.earlier_order.is_empty() {
-            self.improved_version = self.planner.version();
-        }
-        self.earlier_order.clear();
-    }
-
-    /// Begins a search for a better plan. After a search that a change of the plan has interrupted,
-    /// a short one scores its best order: this way plans also improve where changes leave no time
-    /// for a whole search, which follows.
-    fn search_again(&mut self, version: u64) -> Option<Improvement> {
-        let mut improving = Improving::of_site(&self.site, version)?;
-        if !self.earlier_order.is_empty() {
-            improving.budget.orders = improving.budget.orders.min(EARLIER_ORDERS);
-        }
-        let mut found =
-            self.planner.improvement(self.clock_s, &improving, &|id| self.weighed_run_s(id))?;
-        if !self.earlier_order.is_empty() {
-            found.try_order(&self.earlier_order);
-        }
-        Some(found)
     }
 
     /// Returns the planner whose turn it is to look for better places: that of a reservation, or

@@ -9,6 +9,7 @@
 //! Keller's planning, mapping and management modules (3) talk over sockets; here they are
 //! calls. An [`Engine`] is what he calls the node side.
 
+mod better_plan;
 mod closed;
 mod deadlines;
 mod defects;
@@ -36,13 +37,16 @@ mod watchdog;
 mod wish;
 mod words;
 
+pub use better_plan::{LastSearch, SearchReport};
 pub use engine::{Allocation, Engine, Happened, Simulated};
 pub use error::Error;
 pub use manager::{Manager, Recovered};
 pub use operations::Planned;
+pub use pbs_cluster_planner::optimise::Cost;
 pub use pbs_cluster_planner::Replanned;
 pub use real_time::only_mine;
 pub use records::Held;
+pub use run_times::UserErrors;
 pub use time::MOST_BACKFILLS;
 pub use usage::{Usage, Usages};
 pub use wish::{Caller, Change, Wish};

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use pbs_cluster_planner::optimise::Improvement;
-use pbs_cluster_planner::run_times::Estimator;
 use pbs_cluster_planner::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
 use pbs_resources::{format_duration, Rset};
 use pbs_site::{Site, User};
 
+use crate::better_plan::BetterPlan;
 use crate::deadlines::Deadlines;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -20,7 +19,7 @@ use crate::ledger::{
 };
 use crate::record::{Parts, RequestRecord};
 use crate::records::{Held, Records};
-use crate::run_times::Unlearned;
+use crate::run_times::{RunTimes, Unlearned};
 use crate::usage::Usages;
 use crate::wish::Wish;
 
@@ -48,16 +47,10 @@ pub struct Manager<E> {
     pub(crate) clock_s: u64,
     /// The planner that looked for better places last: a reservation's, or the cluster's.
     pub(crate) settled: Option<RequestId>,
-    /// Search for a better plan.
-    pub(crate) improvement: Option<Improvement>,
-    /// Best order of a search that a change of the plan has interrupted; none: there was no such
-    /// search, or its order was tried again.
-    pub(crate) earlier_order: Vec<RequestId>,
-    /// Version of the plan whose search has ended.
-    pub(crate) improved_version: u64,
+    pub(crate) better_plan: BetterPlan,
     /// Run times that are learned from ended requests; `None`: the site wants none, or nothing was
     /// learned.
-    pub(crate) run_times: Option<Estimator<User>>,
+    pub(crate) run_times: Option<RunTimes>,
     /// Ended requests that are still to be learned from; `None`: there are none.
     pub(crate) unlearned: Option<Unlearned>,
     /// Whether operations leave writing and settling to the caller.
@@ -154,9 +147,7 @@ impl<E: Engine> Manager<E> {
             forgotten: Usages::default(),
             clock_s,
             settled: None,
-            improvement: None,
-            earlier_order: Vec::new(),
-            improved_version: 0,
+            better_plan: BetterPlan::default(),
             run_times: None,
             unlearned: None,
             is_deferred: false,

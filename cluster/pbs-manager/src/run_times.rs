@@ -4,9 +4,10 @@
 //! Only a service learns. The limit of a request stays booked, and ends it: an expected run time
 //! only decides what its wait costs in the search for a better plan.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 
-use pbs_cluster_planner::run_times::{application, Estimator, Expect, JobKind};
+use pbs_cluster_planner::run_times::{application, ErrorSums, Estimator, Expect, JobKind};
 use pbs_cluster_planner::RequestId;
 use pbs_resources::Rset;
 use pbs_site::User;
@@ -27,6 +28,44 @@ const MOST_LEARNED: usize = 100_000;
 /// Parts of a request's limit. The search weighs no wait as if the request ran for less than one of
 /// them: otherwise many short requests of a user would put a long one before those of others.
 const LIMIT_PARTS: u64 = 8;
+
+/// Number of users whose errors are counted. Later users have no figures.
+const MOST_USERS: usize = 10_000;
+
+/// Run times that are learned from ended requests, and the errors of those that were expected.
+#[derive(Debug)]
+pub(crate) struct RunTimes {
+    estimator: Estimator<User>,
+    errors: HashMap<User, UserErrors>,
+}
+
+/// Errors of the run times of a user's requests that have ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UserErrors {
+    /// Errors of the limits, as if they were expected.
+    pub limit: ErrorSums,
+    /// Errors of the run times that the service expected before the end.
+    pub learned: ErrorSums,
+}
+
+impl UserErrors {
+    /// Adds the errors of other requests.
+    pub fn add(&mut self, other: &Self) {
+        self.limit.merge(&other.limit);
+        self.learned.merge(&other.learned);
+    }
+}
+
+impl RunTimes {
+    fn learn(&mut self, kind: &JobKind<User>, run_s: u64) {
+        if self.errors.len() < MOST_USERS || self.errors.contains_key(&kind.user) {
+            let errors = self.errors.entry(kind.user.clone()).or_default();
+            errors.limit.add(kind.limit_s, run_s);
+            errors.learned.add(self.estimator.expected_s(kind), run_s);
+        }
+        self.estimator.ended(kind, run_s);
+    }
+}
 
 /// Ended requests from which nothing was learned yet.
 #[derive(Debug, Default)]
@@ -67,7 +106,10 @@ impl<E: Engine> Manager<E> {
     /// ledger, if the site wants it. The ledger is read by [`Self::learn_some`].
     pub fn learn(&mut self) {
         let learner = self.site.optimise.as_ref().and_then(|of| of.run_times);
-        self.run_times = learner.map(|learner| Estimator::new(Expect::Learned(learner)));
+        self.run_times = learner.map(|learner| RunTimes {
+            estimator: Estimator::new(Expect::Learned(learner)),
+            errors: HashMap::new(),
+        });
         self.unlearned = learner.map(|_| Unlearned { above: Some(0), ended: BTreeSet::new() });
     }
 
@@ -97,13 +139,13 @@ impl<E: Engine> Manager<E> {
         for _ in 0..PIECE {
             let Some((_, id)) = unlearned.ended.pop_first() else {
                 self.unlearned = None;
-                self.improved_version = 0;
+                self.better_plan.seek_again();
                 return Ok(());
             };
             let row = self.journal.row(id)?;
             let learned = row.as_ref().and_then(ran);
-            if let (Some(estimator), Some((kind, run_s))) = (&mut self.run_times, learned) {
-                estimator.ended(&kind, run_s);
+            if let (Some(run_times), Some((kind, run_s))) = (&mut self.run_times, learned) {
+                run_times.learn(&kind, run_s);
             }
         }
         Ok(())
@@ -113,9 +155,18 @@ impl<E: Engine> Manager<E> {
     pub(crate) fn learn_from(&mut self, row: &Row) {
         if let Some(unlearned) = &mut self.unlearned {
             unlearned.add(row);
-        } else if let (Some(estimator), Some((kind, run_s))) = (&mut self.run_times, ran(row)) {
-            estimator.ended(&kind, run_s);
+        } else if let (Some(run_times), Some((kind, run_s))) = (&mut self.run_times, ran(row)) {
+            run_times.learn(&kind, run_s);
         }
+    }
+
+    /// Returns the errors of run times by user, those of the most requests first; `None`: nothing is
+    /// learned.
+    pub fn run_time_errors(&self) -> Option<Vec<(&User, UserErrors)>> {
+        let errors = &self.run_times.as_ref()?.errors;
+        let mut errors: Vec<_> = errors.iter().map(|(user, of)| (user, *of)).collect();
+        errors.sort_by_key(|(user, of)| (Reverse(of.limit.jobs()), &user.name));
+        Some(errors)
     }
 
     /// Returns the expected run time of a request; `None`: nothing is known of its user's requests.
@@ -132,7 +183,8 @@ impl<E: Engine> Manager<E> {
 
     /// Returns the expected run time of a request with its limit.
     fn expected_of_limit_s(&self, id: RequestId) -> Option<(u64, u64)> {
-        let (estimator, record) = (self.run_times.as_ref()?, self.records.get(&id)?);
+        let estimator = &self.run_times.as_ref()?.estimator;
+        let record = self.records.get(&id)?;
         let user = &record.request.user;
         if record.is_reservation || !estimator.has_history(user) {
             return None;

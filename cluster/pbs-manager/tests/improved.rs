@@ -76,6 +76,44 @@ fn operation_ends_the_search_and_begins_another() {
     assert!(now.is_sorted_by(|one, other| one > other), "{now:?}");
 }
 
+/// The report counts searches that have ended and those that were interrupted, and has the cost of
+/// the plan before and after the last one.
+#[test]
+fn report_says_what_a_search_has_reached() {
+    let mut cluster = small("improved-report");
+    assert_eq!(cluster.manager.search_report(), None, "the site does not want better plans");
+    cluster.reopen_with(OPTIMISED);
+    cluster.manager.defer();
+    let ids = long_before_short(&mut cluster, Some(Promise::None));
+    while cluster.manager.planner().is_backfilling() {
+        cluster.manager.settle_some(1);
+    }
+    cluster.manager.settle_some(4);
+    cluster.manager.kill(&user("u"), ids[2]).unwrap();
+    while cluster.manager.is_settling() {
+        cluster.manager.settle_some(4);
+    }
+    let report = cluster.manager.search_report().unwrap();
+    assert_eq!((report.interrupted, report.searches, report.plans), (1, 1, 1), "{report:?}");
+    assert!(report.orders > 120 && report.placements > report.orders, "{report:?}");
+    let last = report.last.unwrap();
+    assert_eq!((last.requests, last.moved, report.moved), (5, 5, 5));
+    // Five requests wait for each other and for 100 s before all of them, the longest first before
+    // the search and last afterwards.
+    let cost = |durations_s: [u64; 5]| {
+        let (mut begun_s, mut wait) = (100, 0.0);
+        for duration_s in durations_s {
+            wait += begun_s as f64 * (1.0 + 0.0001 * begun_s as f64);
+            begun_s += duration_s;
+        }
+        wait
+    };
+    let near = |one: f64, other: f64| (one - other).abs() < 1e-6 * other;
+    assert!(near(last.before.wait, cost([3_000, 2_000, 300, 200, 100])), "{last:?}");
+    assert!(near(last.after.wait, cost([100, 200, 300, 2_000, 3_000])), "{last:?}");
+    assert_eq!((last.before.fairness, last.before.length), (0.0, 0.0));
+}
+
 /// Changes that come faster than a search ends do not keep the plan from getting better.
 #[test]
 fn constant_changes_leave_time_for_better_plans() {
@@ -194,6 +232,40 @@ fn run_times_are_learned_from_ended_requests() {
     assert_eq!(cluster.row(short).expected_run_s, None);
     let starts = [long, short].map(|id| cluster.row(id).start_s.unwrap());
     assert!(starts.is_sorted(), "{starts:?}");
+}
+
+/// Requests of one array or with one program teach each other, whatever their sizes; those of another
+/// program do not. The errors of what was expected are counted by user.
+#[test]
+fn run_times_are_learned_by_application() {
+    const LEARNED: &str = "name = 'small'\n[optimise]\nrun_times = 'quantile'\n\
+                           [[nodes]]\nname = 'n%d'\ncount = 2\nhas = 'ncpus=8'\n";
+    let of = |program: &str, cores: u64, run_s| Wish {
+        user: "anna".into(),
+        command: vec![program.into(), "--seed=7".into()],
+        run_s: Some(run_s),
+        ..wish(&format!("ncpus={cores}"), 1_000)
+    };
+    let mut cluster = small("improved-application");
+    cluster.reopen_with(LEARNED);
+    cluster.manager.defer();
+    learn(&mut cluster);
+    for run_s in [30, 30, 30] {
+        cluster.submit(&of("/home/anna/mesh", 1, run_s));
+    }
+    let array = Wish { array: Some(vec![1, 2, 3]), ..of("./solve", 1, 500) };
+    cluster.manager.submit(&user("anna"), &array).unwrap();
+    cluster.manager.advance(T + 1_000).unwrap();
+    let next = [of("mesh", 4, 1), of("solve", 4, 1), of("paint", 1, 1)];
+    let next = next.map(|wish| cluster.submit(&wish));
+    let expected = next.map(|id| cluster.row(id).expected_run_s);
+    assert_eq!(expected, [Some(30), Some(500), Some(500)], "a new program runs like all others");
+    let errors = cluster.manager.run_time_errors().unwrap();
+    let (who, of_anna) = errors[0];
+    assert_eq!((errors.len(), who.name.as_str(), of_anna.learned.jobs()), (1, "anna", 6));
+    // The limit is off by 970 s three times and by 500 s three times.
+    assert_eq!(of_anna.limit.mean_error_s(), 735.0);
+    assert!(of_anna.learned.mean_error_s() < 735.0, "{of_anna:?}");
 }
 
 /// The history is read in pieces, between which requests come and end. Those that end meanwhile are

@@ -118,6 +118,11 @@ Examples:
   pbsctl cluster stat
   pbsctl --json cluster stat | jq .users";
 
+pub(super) const OPTIMISER: &str = "\
+Examples:
+  pbsctl cluster optimiser
+  pbsctl --json cluster optimiser | jq '.last.after.total'";
+
 pub(super) const WATCH: &str = "\
 Examples:
   pbsctl cluster watch

@@ -9,6 +9,7 @@ mod habits;
 mod ledger;
 mod lost;
 mod numbers;
+mod optimiser;
 mod ran;
 mod reach;
 mod replay;
@@ -204,6 +205,11 @@ enum ClusterCommand {
     #[command(after_help = examples::STAT)]
     Stat(show::StatOptions),
 
+    /// Show the search for better plans: its work, the cost of the plan, and the errors of expected
+    /// run times; needs the service
+    #[command(after_help = examples::OPTIMISER)]
+    Optimiser(optimiser::OptimiserOptions),
+
     /// Report events of requests and nodes as they happen; needs the service
     #[command(after_help = examples::WATCH)]
     Watch(watch::WatchOptions),
@@ -239,6 +245,7 @@ pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode,
         ClusterCommand::Limits(options) => show::limits(out, options)?,
         ClusterCommand::Plan(options) => show::plan(out, options)?,
         ClusterCommand::Stat(options) => show::stat(out, options)?,
+        ClusterCommand::Optimiser(options) => optimiser::optimiser(out, options)?,
         ClusterCommand::Watch(options) => watch::watch(out, options)?,
         ClusterCommand::Systems(options) => systems::systems(out, options)?,
     }

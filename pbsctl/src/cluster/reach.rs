@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use jiff::tz::TimeZone;
 use pbs_cluster_api::{
-    Alteration, Cause, Client, Filter, NodesChanged, Refusal, Status, Submission, SOCKET,
+    Alteration, Cause, Client, Filter, NodesChanged, Optimiser, Refusal, Status, Submission, SOCKET,
 };
 use pbs_manager::ledger::{self, Access, ClosedRow, DefectRow, Event, NodeRow, NodeState, Row};
 use pbs_manager::{Caller, Change, Error, Replanned, Wish};
@@ -530,6 +530,19 @@ impl Reached<'_> {
             Self::Service(called, options) => {
                 options.as_oneself()?;
                 Ok(called.client.watch(id, |notice| goes_on(notice.event.0))?)
+            }
+        }
+    }
+
+    /// Returns the report of the search for better plans, which only a service makes.
+    pub(super) fn optimiser(&mut self) -> Result<Optimiser, Failure> {
+        match self {
+            Self::File(..) => Err(Failure::Usage(
+                "only a service searches for better plans; name its socket with --service".into(),
+            )),
+            Self::Service(called, options) => {
+                options.as_oneself()?;
+                Ok(called.client.optimiser()?)
             }
         }
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use pbs_site::{Promise, User};
 
-use super::score::{Objective, Sum, WaitingJob};
+use super::score::{Cost, Objective, WaitingJob};
 use super::search::{Board, Budget, Search};
 use crate::machine::NCPUS;
 use crate::need::amount_of;
@@ -53,7 +53,7 @@ pub struct Improvement {
     /// Time at which the search began.
     now_s: u64,
     /// Cost of the plan as it stands.
-    standing_cost: f64,
+    standing: Cost,
     /// Version of the plan that is improved.
     version: u64,
 }
@@ -134,6 +134,24 @@ impl Improvement {
         self.search.placements()
     }
 
+    /// Returns the number of requests that the search moves.
+    pub fn requests(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Returns the cost of the plan as it stands, by part.
+    pub fn standing_cost(&self) -> Cost {
+        self.standing
+    }
+
+    /// Returns the cost of the best plan up to now, by part; `None`: no order keeps all promises.
+    pub fn best_cost(&self) -> Option<Cost> {
+        self.search.best_cost()?;
+        let (_, starts_s) = self.search.best();
+        let jobs = self.jobs.iter().zip(starts_s.iter().copied());
+        Some(self.objective.cost_by_part(self.now_s, jobs))
+    }
+
     /// Returns the requests in the best order up to now; none: no order keeps all promises. An
     /// order of an earlier search that is not scored yet counts as the best one.
     pub fn best_order(&self) -> Vec<RequestId> {
@@ -155,20 +173,6 @@ impl Improvement {
         self.search.try_earlier(earlier);
         self.earlier = order.to_vec();
     }
-}
-
-/// Returns the cost of a plan with these starts, which are in the order of the jobs.
-fn cost(
-    objective: &Objective,
-    now_s: u64,
-    jobs: &[WaitingJob],
-    starts_s: impl Iterator<Item = u64>,
-) -> f64 {
-    let sum = jobs
-        .iter()
-        .zip(starts_s)
-        .fold(Sum::none(now_s), |sum, (job, start_s)| sum.with(objective, now_s, job, start_s));
-    sum.total(objective, now_s)
 }
 
 impl Planner {
@@ -223,7 +227,7 @@ impl Planner {
         let starts_s: Vec<u64> = movable.iter().map(|(entry, _)| start_s(entry)).collect();
         let mut current: Vec<u32> = (0..jobs.len() as u32).collect();
         current.sort_by_key(|&place| starts_s[place as usize]);
-        let standing_cost = cost(&with.objective, now_s, &jobs, starts_s.into_iter());
+        let standing = with.objective.cost_by_part(now_s, jobs.iter().zip(starts_s));
         let requests: Vec<Movable> = movable.into_iter().map(|(_, of)| of).collect();
         let ids: Vec<RequestId> = requests.iter().map(|of| of.id).collect();
         let planner = self.copy_of(ids.iter().copied());
@@ -233,7 +237,7 @@ impl Planner {
         let search = Search::new(copied, now_s, jobs.clone(), &current, objective, budget, seed);
         let version = self.version;
         let earlier = Vec::new();
-        Some(Improvement { search, jobs, ids, earlier, objective, now_s, standing_cost, version })
+        Some(Improvement { search, jobs, ids, earlier, objective, now_s, standing, version })
     }
 
     /// Returns a request that may be moved, with the interval in which it may be placed.
@@ -283,9 +287,8 @@ impl Planner {
     /// Returns the number of requests that moved: 0 also if the plan has changed since the search
     /// began.
     pub fn take_improvement(&mut self, now_s: u64, improvement: Improvement) -> usize {
-        let Improvement { search, jobs, objective, now_s: begun_s, standing_cost, .. } =
-            improvement;
-        let least_cost = standing_cost * (1.0 - LEAST_GAIN);
+        let Improvement { search, jobs, objective, now_s: begun_s, standing, .. } = improvement;
+        let least_cost = standing.total() * (1.0 - LEAST_GAIN);
         let is_better = search.best_cost().is_some_and(|cost| cost < least_cost);
         let mut copied = search.into_board();
         let has_best = copied.placed.len() == copied.requests.len() && copied.returned.is_empty();
@@ -310,7 +313,8 @@ impl Planner {
             }
         }
         let starts_s = copied.requests.iter().filter_map(|of| Some(self.place(of.id)?.start_s));
-        if has_all && cost(&objective, begun_s, &jobs, starts_s) < least_cost {
+        let cost = objective.cost_by_part(begun_s, jobs.iter().zip(starts_s));
+        if has_all && cost.total() < least_cost {
             for of in &moved {
                 self.changed(of.id);
             }

@@ -27,5 +27,5 @@ mod search;
 
 pub use improvement::{Improvement, Improving, EARLIER_ORDERS, MOST_IMPROVED};
 pub use pool::{optimise, BestPlan, Pool};
-pub use score::{growth_per_s, Objective, WaitingJob};
+pub use score::{growth_per_s, Cost, Objective, WaitingJob};
 pub use search::Budget;

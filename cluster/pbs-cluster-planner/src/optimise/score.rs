@@ -78,14 +78,67 @@ impl Default for Objective {
     }
 }
 
+/// Cost of a plan by part. Less is better.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Cost of the waits, with their growth.
+    pub wait: f64,
+    /// Cost of the bounded slowdowns, with their growth.
+    pub slowdown: f64,
+    /// Cost of the normalised waits of users, with their growth.
+    pub fairness: f64,
+    /// Cost of missed deadlines that were not promised.
+    pub missed_deadlines: f64,
+    /// Cost of the length of the plan.
+    pub length: f64,
+}
+
+impl Cost {
+    /// Returns the sum of all parts.
+    pub fn total(&self) -> f64 {
+        self.wait + self.slowdown + self.fairness + self.missed_deadlines + self.length
+    }
+}
+
 impl Objective {
+    /// Returns the cost of a second of slowdown of a job.
+    fn slowdown_per_s(&self, job: &WaitingJob) -> f64 {
+        self.slowdown / job.expected_s.max(SLOWDOWN_BOUND_S) as f64
+    }
+
+    /// Returns the cost of a second of the normalised wait of a job's user.
+    fn fairness_per_s(&self, job: &WaitingJob) -> f64 {
+        self.fairness / job.user_core_s.max(1) as f64
+    }
+
     /// Returns the cost of a job that starts so long after its submission.
     fn waiting_cost(&self, job: &WaitingJob, wait_s: u64) -> f64 {
+        let per_s = self.wait_per_s + self.slowdown_per_s(job) + self.fairness_per_s(job);
         let wait_s = wait_s as f64;
-        let of_slowdown = self.slowdown / job.expected_s.max(SLOWDOWN_BOUND_S) as f64;
-        let of_user = self.fairness / job.user_core_s.max(1) as f64;
-        let per_s = self.wait_per_s + of_slowdown + of_user;
         wait_s * per_s * (1.0 + self.growth_per_s * wait_s)
+    }
+
+    /// Returns the cost of a plan by part. Each job has its start.
+    pub fn cost_by_part<'a>(
+        &self,
+        now_s: u64,
+        jobs: impl Iterator<Item = (&'a WaitingJob, u64)>,
+    ) -> Cost {
+        let (mut cost, mut end_s) = (Cost::default(), now_s);
+        for (job, start_s) in jobs {
+            let wait_s = (job.waited_s + start_s.saturating_sub(now_s)) as f64;
+            // A longer wait counts more than in proportion.
+            let counted_s = wait_s * (1.0 + self.growth_per_s * wait_s);
+            cost.wait += counted_s * self.wait_per_s;
+            cost.slowdown += counted_s * self.slowdown_per_s(job);
+            cost.fairness += counted_s * self.fairness_per_s(job);
+            if start_s > job.wanted_start_s {
+                cost.missed_deadlines += self.missed_deadline;
+            }
+            end_s = end_s.max(start_s.saturating_add(job.duration_s));
+        }
+        cost.length = self.length_per_s * (end_s - now_s) as f64;
+        cost
     }
 
     /// Returns the cost of a job that starts at that time.
@@ -139,5 +192,30 @@ impl Sum {
     /// Returns the cost of the plan. Further jobs never reduce it.
     pub(crate) fn total(&self, objective: &Objective, now_s: u64) -> f64 {
         self.cost + objective.length_per_s * (self.end_s - now_s) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_the_whole_cost() {
+        let objective = Objective {
+            fairness: 50.0,
+            missed_deadline: 77.0,
+            length_per_s: 3.0,
+            ..Objective::default()
+        };
+        let late = WaitingJob { wanted_start_s: 130, waited_s: 9, ..WaitingJob::new(2, 40) };
+        let jobs = [(WaitingJob::new(4, 500), 100), (late, 600)];
+        let none = Sum::none(100);
+        let sum =
+            jobs.iter().fold(none, |sum, (job, start)| sum.with(&objective, 100, job, *start));
+        let total = sum.total(&objective, 100);
+        let cost = objective.cost_by_part(100, jobs.iter().map(|(job, start_s)| (job, *start_s)));
+        assert!((cost.total() - total).abs() < 1e-9 * total, "{cost:?} is not {total}");
+        assert_eq!((cost.missed_deadlines, cost.length), (77.0, 3.0 * 540.0));
+        assert!(cost.wait > 509.0 && cost.slowdown > cost.wait && cost.fairness > 0.0);
     }
 }
