@@ -360,12 +360,27 @@ fn slowdowns_of_a_file_are_applied() {
         assert_eq!(ran.status, status, "{verb} {slowdowns}: {}", ran.stderr);
         let json = ran.json();
         if status == 0 {
-            // Plans run one behind the other: the first one then ends sooner.
-            let alone_ns = if verb == "sim" { 10_000_000 } else { 20_000_000 };
-            assert_eq!(json["measures"]["with"]["makespan_ns"], alone_ns, "{verb}");
+            // They run one behind the other, and the first one ends sooner. Where processes
+            // arrive, nothing is mapped anew: no CPU is contended.
+            let turnarounds_ns = if verb == "sim" { 40_000_000 } else { 30_000_000 };
+            assert_eq!(json["measures"]["with"]["makespan_ns"], 20_000_000, "{verb}");
             assert_eq!(json["slowed"]["with"]["makespan_ns"], 20_000_000, "{verb}");
+            assert_eq!(json["slowed"]["with"]["turnarounds_ns"], turnarounds_ns, "{verb}");
         }
     }
+    let (a, b, file) = (path("a.toml"), path("b.toml"), path("slowdowns.toml"));
+    let arguments = ["cosched", "compare", &a, &b, "--machine", &machine, "--slowdowns", &file];
+    let json = pbsctl(&[&["--json"], &arguments[..]].concat(), "").json();
+    assert_eq!((&json["with_slowdowns"], &json["oracle_left_out"]), (&true.into(), &false.into()));
+    assert_eq!(json["without"]["turnarounds_ns"], 40_000_000);
+    let by = |scheduler: &str| {
+        let rows = json["rows"].as_array().unwrap().iter();
+        let always = |row: &&Value| row["determination"] == "always";
+        let mut rows = rows.filter(|row| row["scheduler"] == scheduler).filter(always);
+        rows.next().unwrap()["measured"]["turnarounds_ns"].clone()
+    };
+    assert_eq!([by("oracle"), by("greedy"), by("random")], [30_000_000, 30_000_000, 40_000_000]);
+    assert!(pbsctl(&arguments, "").stdout.contains("Times are with slow-downs"));
 }
 
 /// Measured runtimes take precedence over the declared ones of the file.

@@ -3,8 +3,8 @@
 
 use crate::lanes::Question;
 use pbs_cosched::{
-    check, not_co_scheduled, timing, Entry, Mapping, OnThreads, Platform, Queues, Slot, Slowing,
-    State, Timeline, Workload,
+    check, not_co_scheduled, simulate_slowed, timing, Entry, Mapping, OnThreads, Options, Platform,
+    Queues, Run, Slot, Slowing, State, Timeline, Workload,
 };
 
 use crate::{Names, Slowed, WithAndWithout};
@@ -79,6 +79,23 @@ impl<'a> Case<'a> {
     ) -> Option<Timeline> {
         let slowed = self.slowed.as_ref()?;
         Some(pbs_cosched::slowed(self.workload, slowed, variants, timeline))
+    }
+
+    /// Returns the timeline without co-scheduling, with slow-downs if they are known.
+    pub(crate) fn slowed_without(&self) -> Timeline {
+        let alone = |task: usize| self.variant(&self.without_mapping, task);
+        self.slow(&self.without, &alone).unwrap_or_else(|| self.without.clone())
+    }
+
+    /// Simulates the arrivals of all processes, with slow-downs if they are known.
+    ///
+    /// # Errors
+    ///
+    /// All faults of the workload, each with its remedy.
+    pub(crate) fn simulate(&self, options: &Options) -> Result<Run, Vec<String>> {
+        let slowing = self.slowed.as_ref().map(|slowed| slowed as &dyn Slowing);
+        let run = simulate_slowed(self.workload, self.platform, options, slowing);
+        run.map_err(|faults| faults.iter().map(|fault| fault.tell(self.workload)).collect())
     }
 
     /// Returns the slow-downs for a search, if they are known.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! All schedulers and determinations side by side.
 
-use pbs_cosched::{simulate, MOST_TASKS};
+use pbs_cosched::MOST_TASKS;
 use pbs_text::{columns, ms};
 use serde::Serialize;
 
@@ -11,12 +11,14 @@ use crate::{Case, Measured, SchedulerName, Settings, When, WithAndWithout};
 /// Results of a workload under each scheduler and determination.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// Not co-scheduling.
+    /// Not co-scheduling. All measures are with slow-downs if these are known.
     pub without: Measured,
     /// Co-scheduling.
     pub rows: Vec<ComparisonRow>,
     /// Brute force was not asked, as more tasks wait than it takes.
     pub oracle_left_out: bool,
+    /// Whether tasks slow each other. The random schedulers decide without that.
+    pub with_slowdowns: bool,
 }
 
 /// Result of the workload under one scheduler and determination.
@@ -45,6 +47,7 @@ pub struct ComparisonRow {
 pub fn compare(case: &Case<'_>, settings: &Settings) -> Result<Compared, Vec<String>> {
     let (workload, platform, names) = (case.workload, case.platform, &case.names);
     let too_many = workload.tasks.len() > MOST_TASKS;
+    let without = case.slowed_without();
     let mut rows = Vec::new();
     for who in SchedulerName::ALL {
         if who == SchedulerName::Oracle && too_many {
@@ -55,12 +58,8 @@ pub fn compare(case: &Case<'_>, settings: &Settings) -> Result<Compared, Vec<Str
                 continue;
             }
             let settings = Settings { who, ..*settings };
-            let run = simulate(workload, platform, &settings.options(when, workload.tasks.len()));
-            let run = run.map_err(|faults| {
-                let told = faults.iter().map(|fault| fault.tell(workload));
-                told.collect::<Vec<_>>()
-            })?;
-            let both = WithAndWithout::new(workload, platform, names, &case.without, &run.timeline);
+            let run = case.simulate(&settings.options(when, workload.tasks.len()))?;
+            let both = WithAndWithout::new(workload, platform, names, &without, &run.timeline);
             let decisions = || run.decisions.iter();
             rows.push(ComparisonRow {
                 scheduler: who.name(),
@@ -73,8 +72,9 @@ pub fn compare(case: &Case<'_>, settings: &Settings) -> Result<Compared, Vec<Str
         }
     }
     Ok(Compared {
-        without: Measured::new(workload, platform, names, &case.without),
+        without: Measured::new(workload, platform, names, &without),
         rows,
+        with_slowdowns: case.slowed.is_some(),
         oracle_left_out: too_many,
     })
 }
@@ -133,6 +133,9 @@ impl Compared {
             ));
         }
         let mut text = columns(&lines, 2);
+        if self.with_slowdowns {
+            text += "Times are with slow-downs; the random schedulers do not regard them.\n";
+        }
         if self.oracle_left_out {
             text += &format!("The oracle takes at most {MOST_TASKS} tasks, and was left out.\n");
         }

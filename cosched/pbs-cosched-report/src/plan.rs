@@ -220,10 +220,10 @@ impl Verdict {
 }
 
 /// Above a list of tasks, there.
-pub(crate) const TIMES_ALONE: &str = "Times of tasks are those without slow-downs:\n";
+const TIMES_ALONE: &str = "Times of tasks are those without slow-downs:\n";
 
 /// Measures and timelines of [`Case::slow_both`].
-pub(crate) fn apart(
+fn apart(
     slowed: Option<(WithAndWithout, Timeline, Timeline)>,
 ) -> (Option<WithAndWithout>, Option<(Timeline, Timeline)>) {
     match slowed {
@@ -233,7 +233,7 @@ pub(crate) fn apart(
 }
 
 /// Formats the measures with slow-downs; `title` is the title of the other schedule's column.
-pub(crate) fn slowed_text(slowed: Option<&WithAndWithout>, title: &str) -> String {
+fn slowed_text(slowed: Option<&WithAndWithout>, title: &str) -> String {
     slowed.map_or_else(String::new, |both| {
         let (text, faster) = (both.text(title), faster(both.speed_up));
         format!("\nWith slow-downs, {faster}:\n{text}")

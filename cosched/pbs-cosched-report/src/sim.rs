@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Processes that arrive one after the other.
 
-use pbs_cosched::{simulate, Necessity, Run, Timeline};
+use pbs_cosched::{Necessity, Run, Timeline};
 use pbs_text::{columns, ms};
 use serde::Serialize;
 
 use crate::measures::{faster, CO_SCHEDULED};
-use crate::plan::{apart, slowed_text, TIMES_ALONE};
 use crate::rows::{placed, rows, table};
 use crate::{words, Case, Settings, TaskRow, When, WithAndWithout};
-
-/// Behind what is faster or slower, where slow-downs are known.
-const WITHOUT_SLOWDOWNS: &str = " without slow-downs, which arrivals do not regard";
 
 /// Result of a simulated workload.
 #[derive(Clone, Debug, Serialize)]
@@ -22,17 +18,16 @@ pub struct Simulated {
     pub determination: &'static str,
     /// Decisions at the arrivals.
     pub decisions: Vec<DecisionRow>,
-    /// Measures of the result.
+    /// Measures of the result, with slow-downs of tasks that run side by side if these are known.
     pub measures: WithAndWithout,
-    /// Measures with slow-downs of tasks that run side by side, if these are known; decisions
-    /// ignore them.
+    /// The same measures, if slow-downs are known.
     pub slowed: Option<WithAndWithout>,
     /// Placement of each task.
     pub tasks: Vec<TaskRow>,
     /// Variants and timeline of the run.
     #[serde(skip)]
     pub run: Run,
-    /// Not co-scheduling and what came out, as slow-downs make them.
+    /// Not co-scheduling and what came out, if slow-downs are known.
     #[serde(skip)]
     pub(crate) slowed_timelines: Option<(Timeline, Timeline)>,
 }
@@ -97,32 +92,28 @@ pub(crate) fn numbers(necessity: Necessity) -> (Option<u64>, Option<u64>, Option
 pub fn sim(case: &Case<'_>, settings: &Settings) -> Result<Simulated, Vec<String>> {
     let (workload, platform, names) = (case.workload, case.platform, &case.names);
     let when = settings.when.unwrap_or(When::Contention);
-    let run = simulate(workload, platform, &settings.options(when, workload.tasks.len())).map_err(
-        |faults| {
-            let told = faults.iter().map(|fault| fault.tell(workload));
-            told.collect::<Vec<_>>()
-        },
-    )?;
+    let options = settings.options(when, workload.tasks.len());
+    let run = case.simulate(&options)?;
     let decisions = run.decisions.iter();
     let decisions = decisions.map(|decision| DecisionRow::new(case, decision));
-    let without = placed(workload, platform, names, &case.without, |task| {
+    let without_timeline = case.slowed_without();
+    let without = placed(workload, platform, names, &without_timeline, |task| {
         Some((case.variant(&case.without_mapping, task)?, None))
     });
     let with = placed(workload, platform, names, &run.timeline, |task| {
         Some((run.variants.get(task).copied().flatten()?, None))
     });
-    let variants = |task: usize| run.variants.get(task).copied().flatten();
-    let slowed = case.slow_both(&run.timeline, &variants);
-    let (slowed, slowed_timelines) = apart(slowed);
+    let measures = WithAndWithout::new(workload, platform, names, &without_timeline, &run.timeline);
+    let is_slowed = case.slowed.is_some();
     Ok(Simulated {
         scheduler: settings.who.name(),
         determination: when.name(),
         decisions: decisions.collect(),
-        measures: WithAndWithout::new(workload, platform, names, &case.without, &run.timeline),
-        slowed,
+        slowed: is_slowed.then(|| measures.clone()),
+        measures,
         tasks: rows(workload, names, |_| false, with, without),
+        slowed_timelines: is_slowed.then(|| (without_timeline, run.timeline.clone())),
         run,
-        slowed_timelines,
     })
 }
 
@@ -147,16 +138,14 @@ impl Simulated {
             ]);
         }
         format!(
-            "{}\n{}{}\n{}{}\n{}, {}: {}{}.\n",
+            "{}\n{}\n{}\n{}, {}: {}{}.\n",
             columns(&lines, titles.len()),
-            if self.slowed.is_some() { TIMES_ALONE } else { "" },
             table(&self.tasks),
             self.measures.text(CO_SCHEDULED),
-            slowed_text(self.slowed.as_ref(), CO_SCHEDULED),
             self.scheduler,
             self.determination,
             faster(self.measures.speed_up),
-            if self.slowed.is_some() { WITHOUT_SLOWDOWNS } else { "" },
+            if self.slowed.is_some() { " with slow-downs" } else { "" },
         )
     }
 }

@@ -88,6 +88,6 @@ pub use random_mapping::{allowed_random, enhanced_random, plain_random, Enhanced
 pub use report::{measure, speed_up, Measures};
 pub use resources::Transfer;
 pub use schedule::{evaluations, schedule, schedule_slowed, Scheduler};
-pub use simulate::{simulate, Decision, Options, Run};
+pub use simulate::{simulate, simulate_slowed, Decision, Options, Run};
 pub use slowing::{OnThreads, Slowing};
 pub use timing::timing;

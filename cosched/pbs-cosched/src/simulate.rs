@@ -5,11 +5,13 @@ use crate::baseline::not_co_scheduled;
 use crate::check::{check, Fault};
 use crate::cost::Cost;
 use crate::determination::{necessary, Determination, Necessity};
+use crate::fluid::slowed;
 use crate::mapping::{Mapping, Timeline};
 use crate::model::{Platform, Workload};
 use crate::objective::{accept, score, Objective, Reason, Verdict};
 use crate::queues::{Entry, Queues, Slot, State};
-use crate::schedule::{evaluations, schedule, Scheduler};
+use crate::schedule::{evaluations, schedule, schedule_slowed, Scheduler};
+use crate::slowing::{OnThreads, Slowing};
 use crate::timing::timing;
 
 /// Options of co-scheduling.
@@ -65,7 +67,7 @@ pub struct Decision {
 /// A run: what was decided and when everything ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// Time and place of each task's execution.
+    /// Time and place of each task's execution, with slow-downs if they are known.
     pub timeline: Timeline,
     /// Executed variant of each task.
     pub variants: Vec<Option<usize>>,
@@ -86,14 +88,31 @@ pub fn simulate(
     platform: &Platform,
     options: &Options,
 ) -> Result<Run, Vec<Fault>> {
+    simulate_slowed(workload, platform, options, None)
+}
+
+/// Runs a workload like [`simulate`], in which tasks slow each other if slow-downs are known (ours).
+/// All decisions but those of the random schedulers regard them, and so do the comparisons of a new
+/// mapping with going on as planned.
+///
+/// # Errors
+/// All that [`check`] finds.
+pub fn simulate_slowed(
+    workload: &Workload,
+    platform: &Platform,
+    options: &Options,
+    slowing: Option<&dyn Slowing>,
+) -> Result<Run, Vec<Fault>> {
     check(workload, platform)?;
     let mut simulation = Simulation {
         workload,
         platform,
         options,
+        slowing,
         order: workload.topological(),
         arrived: vec![false; workload.processes.len()],
-        slots: vec![None; workload.tasks.len()],
+        plan: Timeline { slots: vec![None; workload.tasks.len()], ..Timeline::default() },
+        real: vec![None; workload.tasks.len()],
         variants: vec![None; workload.tasks.len()],
         decisions: Vec::new(),
     };
@@ -102,20 +121,50 @@ pub fn simulate(
     for process in arrivals {
         simulation.arrive(process).map_err(|fault| vec![fault])?;
     }
-    let Simulation { slots, variants, decisions, .. } = simulation;
-    Ok(Run { timeline: Timeline { slots, ..Timeline::default() }, variants, decisions })
+    let Simulation { real, variants, decisions, .. } = simulation;
+    Ok(Run { timeline: Timeline { slots: real, ..Timeline::default() }, variants, decisions })
 }
 
 struct Simulation<'a> {
     workload: &'a Workload,
     platform: &'a Platform,
     options: &'a Options,
+    slowing: Option<&'a dyn Slowing>,
     order: Vec<usize>,
     arrived: Vec<bool>,
-    /// Current plan.
-    slots: Vec<Option<Slot>>,
+    /// Current plan. Tasks have the lengths that they have alone; those that have started have their
+    /// real starts.
+    plan: Timeline,
+    /// Times of all tasks under the current plan, with slow-downs.
+    real: Vec<Option<Slot>>,
     variants: Vec<Option<usize>>,
     decisions: Vec<Decision>,
+}
+
+/// Slow-downs in which tasks that started before a decision have the variants that they started as.
+#[derive(Debug)]
+struct Started<'a> {
+    slowing: &'a dyn Slowing,
+    variants: &'a [Option<usize>],
+}
+
+impl Started<'_> {
+    fn with_variant<'t>(&self, of: OnThreads<'t>) -> OnThreads<'t> {
+        let own = || self.variants.get(of.task).copied().flatten();
+        OnThreads { variant: of.variant.or_else(own), ..of }
+    }
+}
+
+impl Slowing for Started<'_> {
+    fn slowdown(&self, task: OnThreads<'_>, beside: &[OnThreads<'_>]) -> f64 {
+        let beside: Vec<OnThreads<'_>> =
+            beside.iter().map(|other| self.with_variant(*other)).collect();
+        self.slowing.slowdown(self.with_variant(task), &beside)
+    }
+
+    fn only_slows(&self) -> bool {
+        self.slowing.only_slows()
+    }
 }
 
 /// Tasks that count as started, or whose entries are kept in the queues.
@@ -132,10 +181,12 @@ impl Simulation<'_> {
         let (workload, platform, options) = (self.workload, self.platform, self.options);
         let now_ns = workload.processes[process].arrival_ns;
         let submitted = self.submit(process);
+        self.start(now_ns);
         // The newcomer as if alone, behind all that stands in the queues.
         let taken = self.queues(now_ns, &submitted, Planned::All, Planned::All);
         let by_itself = not_co_scheduled(workload, platform, &taken);
         let mut timeline = timing(workload, platform, &taken, &by_itself)?;
+        self.keep_waits(&mut timeline, &taken);
         let as_found = self.queues(now_ns, &submitted, Planned::Running, Planned::All);
         let waits = |&task: &usize| submitted[task] && as_found.waits(task);
         let waiting = (0..submitted.len()).filter(waits).count();
@@ -163,7 +214,8 @@ impl Simulation<'_> {
                 timeline = timing(workload, platform, &running, &same)?;
             }
         }
-        self.slots = timeline.slots;
+        self.real = self.slowed(&timeline, &Mapping::default()).slots;
+        self.plan = timeline;
         self.decisions.push(decision);
         Ok(())
     }
@@ -178,15 +230,62 @@ impl Simulation<'_> {
         let (workload, platform) = (self.workload, self.platform);
         let Options { scheduler, objective, evaluations: most, .. } = self.options;
         let mut keep_going = evaluations(*most);
-        let mapping = schedule(workload, platform, running, scheduler, *objective, &mut keep_going);
+        let mapping = match self.slowing {
+            None => schedule(workload, platform, running, scheduler, *objective, &mut keep_going),
+            Some(slowing) => {
+                let slowing = Started { slowing, variants: &self.variants };
+                let found = schedule_slowed(
+                    workload,
+                    platform,
+                    running,
+                    scheduler,
+                    *objective,
+                    &slowing,
+                    &mut keep_going,
+                );
+                found.0
+            }
+        };
         let timeline = timing(workload, platform, running, &mapping)?;
-        let scores = (score(workload, planned), score(workload, &timeline));
+        let real = |timeline, mapping| score(workload, &self.slowed(timeline, mapping));
+        let scores = (real(planned, &Mapping::default()), real(&timeline, &mapping));
         let mut verdict = accept(scores.0, scores.1, *objective);
         if mapping.choices.iter().flatten().count() < waiting {
             verdict.accepted = false;
             verdict.reason = Reason::Incomplete;
         }
         Ok((mapping, timeline, verdict))
+    }
+
+    /// Returns a timeline with slow-downs. Tasks have the variants of a mapping, or those that they
+    /// were assigned before.
+    fn slowed(&self, timeline: &Timeline, mapping: &Mapping) -> Timeline {
+        let Some(slowing) = self.slowing else {
+            return timeline.clone();
+        };
+        let variant = |task: usize| {
+            let choice = mapping.choices.get(task).copied().flatten();
+            choice.map(|choice| choice.variant).or(self.variants[task])
+        };
+        slowed(self.workload, slowing, &variant, timeline)
+    }
+
+    /// Moves the tasks that have started by now to their real starts.
+    fn start(&mut self, now_ns: u64) {
+        for (planned, real) in self.plan.slots.iter_mut().zip(&self.real) {
+            let (Some(planned), Some(real)) = (planned, real) else { continue };
+            if real.start_ns < now_ns {
+                planned.end_ns = real.start_ns + (planned.end_ns - planned.start_ns);
+                planned.start_ns = real.start_ns;
+            }
+        }
+    }
+
+    /// Adds to a timeline the waits of tasks that were planned before.
+    fn keep_waits(&self, timeline: &mut Timeline, planned: &Queues) {
+        for task in (0..timeline.waits.len()).filter(|&task| planned.slot(task).is_some()) {
+            timeline.waits[task] = self.plan.awaited(task);
+        }
     }
 
     /// Notes the variants of a mapping.
@@ -205,9 +304,18 @@ impl Simulation<'_> {
             }
         }
         order.sort_unstable();
-        let order = order.into_iter().map(|(.., task)| task);
-        let with_variant = order.filter_map(|task| Some((task, self.variants[task]?)));
-        Mapping::in_order(self.workload.tasks.len(), with_variant)
+        let order = order.iter().map(|&(.., task)| task);
+        let with_variant = order.clone().filter_map(|task| Some((task, self.variants[task]?)));
+        let mut mapping = Mapping::in_order(self.workload.tasks.len(), with_variant);
+        let mut is_before: Vec<bool> = planned.slots.iter().map(Option::is_some).collect();
+        order.clone().for_each(|task| is_before[task] = false);
+        for task in order {
+            if let Some(choice) = &mut mapping.choices[task] {
+                choice.hold.wait = planned.awaited(task).filter(|&awaited| is_before[awaited]);
+                is_before[task] = true;
+            }
+        }
+        mapping
     }
 
     /// Returns for each task whether it is submitted once this process has arrived, too.
@@ -233,13 +341,13 @@ impl Simulation<'_> {
         let mut queues = Queues::idle(self.platform);
         queues.now_ns = now_ns;
         let is = |slot: &Slot, of: Planned| of == Planned::All || slot.start_ns < now_ns;
-        for (task, slot) in self.slots.iter().enumerate() {
-            queues.tasks.push(match slot {
-                Some(slot) if is(slot, started) => State::Started(slot.clone()),
+        for (task, (planned, real)) in self.plan.slots.iter().zip(&self.real).enumerate() {
+            queues.tasks.push(match (planned, real) {
+                (Some(slot), Some(real)) if is(real, started) => State::Started(slot.clone()),
                 _ if submitted[task] => State::Waiting,
                 _ => State::Absent,
             });
-            let slot = slot.as_ref().filter(|slot| is(slot, entries) && slot.end_ns > now_ns);
+            let slot = real.as_ref().filter(|slot| is(slot, entries) && slot.end_ns > now_ns);
             let Some(slot) = slot else { continue };
             let entry = Entry {
                 process: self.workload.tasks[task].process,

@@ -123,7 +123,7 @@ struct Workloads {
 #[derive(Args, Debug)]
 struct SlowdownFile {
     /// Apply the slow-downs of this file (pbsctl cosched interference) to tasks that run at the
-    /// same time; plan and explain reject mappings that are worse with them
+    /// same time; all decisions regard them, but not those of the random schedulers
     #[arg(id = "slowdowns", long = "slowdowns", value_name = "FILE")]
     path: Option<PathBuf>,
 }
@@ -251,6 +251,9 @@ struct CompareOptions {
 
     #[command(flatten)]
     decision: options::HowOptions,
+
+    #[command(flatten)]
+    slowdowns: SlowdownFile,
 }
 
 pub(crate) fn cosched(
@@ -311,7 +314,8 @@ pub(crate) fn cosched(
         }
         CoschedCommand::Compare(options) => {
             let read = options.workloads.read(device)?;
-            let case = case(&read.question, 0)?;
+            let mut case = case(&read.question, 0)?;
+            case.slowed = options.slowdowns.read(&read)?;
             let settings = options.decision.settings()?;
             let compared = compare(&case, &settings).map_err(Failure::NotValid)?;
             let out = out.named("cosched-compare");

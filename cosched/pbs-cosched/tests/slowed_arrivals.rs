@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Processes that arrive one after the other, whose tasks slow each other.
+
+mod common;
+
+use common::{build, cpu, platform, Dice, GPU};
+use pbs_cosched::{
+    score, simulate, simulate_slowed, Determination, GreedyOptions, OnThreads, Options, Platform,
+    Run, Scheduler, Slowing, Where, Workload,
+};
+
+/// Slow-downs of each task by each other, which add up. All variants are known.
+#[derive(Debug)]
+struct Table(Vec<Vec<f64>>);
+
+impl Table {
+    fn all(tasks: usize, slowdown: f64) -> Self {
+        Self(vec![vec![slowdown; tasks]; tasks])
+    }
+
+    fn sum(&self, task: usize, beside: impl Iterator<Item = usize>) -> f64 {
+        1.0 + beside.map(|other| self.0[task][other] - 1.0).sum::<f64>()
+    }
+}
+
+impl Slowing for Table {
+    fn slowdown(&self, task: OnThreads<'_>, beside: &[OnThreads<'_>]) -> f64 {
+        assert!(task.variant.is_some() && beside.iter().all(|of| of.variant.is_some()));
+        self.sum(task.task, beside.iter().map(|other| other.task))
+    }
+
+    fn only_slows(&self) -> bool {
+        true
+    }
+}
+
+const SCHEDULERS: [Scheduler; 4] = [
+    Scheduler::Greedy(GreedyOptions {
+        contention: pbs_cosched::Priority::Age,
+        leftovers: pbs_cosched::Priority::Age,
+        stickiness: true,
+    }),
+    Scheduler::Heft,
+    Scheduler::Evolutionary(1),
+    Scheduler::BruteForce,
+];
+
+fn options(scheduler: Scheduler) -> Options {
+    Options { scheduler, determination: Determination::ALWAYS, ..Options::default() }
+}
+
+fn run(workload: &Workload, on: &Platform, scheduler: Scheduler, table: &Table) -> Run {
+    let run = simulate_slowed(workload, on, &options(scheduler), Some(table)).unwrap();
+    judge(workload, table, &run);
+    run
+}
+
+/// Panics where a task has not done its work between its start and its end, beside those that ran
+/// meanwhile; where two share a place; or where one begins before its process or its predecessors.
+fn judge(workload: &Workload, table: &Table, run: &Run) {
+    let slots: Vec<_> = run.timeline.slots.iter().map(|slot| slot.as_ref().unwrap()).collect();
+    let on_cpu = |task: usize| matches!(slots[task].place, Where::Threads(_));
+    let mut times: Vec<u64> = slots.iter().flat_map(|slot| [slot.start_ns, slot.end_ns]).collect();
+    times.sort_unstable();
+    times.dedup();
+    for (task, slot) in slots.iter().enumerate() {
+        let of = &workload.tasks[task];
+        assert!(slot.start_ns >= workload.processes[of.process].arrival_ns);
+        assert!(of.after.iter().all(|edge| slots[edge.task].end_ns <= slot.start_ns));
+        let mut done_ns = 0.0;
+        for span in times.windows(2).filter(|of| slot.start_ns <= of[0] && of[1] <= slot.end_ns) {
+            let runs = |other: &usize| {
+                let other = slots[*other];
+                other.start_ns <= span[0] && span[1] <= other.end_ns
+            };
+            let others = (0..slots.len()).filter(|&other| other != task && on_cpu(other));
+            let slowdown = if on_cpu(task) { table.sum(task, others.filter(runs)) } else { 1.0 };
+            done_ns += (span[1] - span[0]) as f64 / slowdown;
+        }
+        let alone_ns = of.variants[run.variants[task].unwrap()].runtime_ns as f64;
+        assert!((done_ns - alone_ns).abs() < 10.0, "task {task}: {done_ns} of {alone_ns}");
+        for other in &slots[..task] {
+            let shares = match (&slot.place, &other.place) {
+                (Where::Threads(one), Where::Threads(other)) => {
+                    one.iter().any(|thread| other.contains(thread))
+                }
+                (one, other) => one == other,
+            };
+            let apart = slot.end_ns <= other.start_ns || other.end_ns <= slot.start_ns;
+            assert!(apart || !shares, "two tasks at once on {:?}", slot.place);
+        }
+    }
+}
+
+/// The second process comes while the first one runs. Side by side, both would take 2.5 times as
+/// long; one behind the other, the last one ends at 200.
+#[test]
+fn a_newcomer_waits_for_the_task_that_it_would_slow() {
+    let mut all = build(&[0, 50]);
+    all.task(0, &[], &[(cpu(1), 100)]);
+    all.task(1, &[], &[(cpu(1), 100)]);
+    let (workload, on) = (all.0, platform(2, &[]));
+    for scheduler in SCHEDULERS {
+        let found = run(&workload, &on, scheduler, &Table::all(2, 2.5));
+        let slots: Vec<_> = found.timeline.slots.iter().flatten().collect();
+        let times = [(slots[0].start_ns, slots[0].end_ns), (slots[1].start_ns, slots[1].end_ns)];
+        assert_eq!(times, [(0, 100), (100, 200)], "{scheduler:?}");
+        // The first one is not slowed any more where both lose less.
+        let found = run(&workload, &on, scheduler, &Table::all(2, 1.2));
+        assert_eq!(found.timeline.slots[1].as_ref().unwrap().start_ns, 50, "{scheduler:?}");
+    }
+    // Without co-scheduling, the newcomer takes the idle thread.
+    let never = Options { determination: Determination::NEVER, ..Options::default() };
+    let table = Table::all(2, 2.5);
+    let found = simulate_slowed(&workload, &on, &never, Some(&table)).unwrap();
+    judge(&workload, &table, &found);
+    // 50 alone; then 50 that take 125 beside the other, which has 50 left and ends alone.
+    let ends = found.timeline.slots.iter().flatten().map(|slot| slot.end_ns);
+    assert_eq!(ends.collect::<Vec<_>>(), [175, 225]);
+}
+
+/// A random workload of three processes, with tasks of thousands of nanoseconds.
+fn random_case(dice: &mut Dice) -> (Workload, Platform, Table) {
+    let on = platform(1 + dice.below(3) as u32, if dice.below(2) == 0 { &[] } else { &[1] });
+    let mut all = build(&[0, dice.below(20) * 1_000, dice.below(40) * 1_000]);
+    let tasks = 4 + dice.below(4) as usize;
+    for number in 0..tasks {
+        let after: Vec<(usize, u64)> =
+            (0..number).filter(|_| dice.below(5) == 0).map(|before| (before, 0)).collect();
+        let mut of = Vec::new();
+        for _ in 0..1 + dice.below(2) {
+            let place = match dice.below(3) {
+                0 if !on.devices.is_empty() => GPU,
+                1 => cpu(on.threads),
+                _ => cpu(1),
+            };
+            of.push((place, 1_000 * (1 + dice.below(20))));
+        }
+        all.task(dice.below(3) as usize, &after, &of);
+    }
+    let mut table = Table::all(tasks, 1.0);
+    for slowdown in table.0.iter_mut().flatten() {
+        *slowdown = [1.0, 1.5, 2.0, 3.5][dice.below(4) as usize];
+    }
+    (all.0, on, table)
+}
+
+/// Whatever is mapped anew, tasks that have started go on, and all do their work beside the others.
+#[test]
+fn every_task_does_its_work_beside_the_others() {
+    let mut dice = Dice(0x51_0D05);
+    let (mut taken, mut better, mut worse) = (0, 0, 0);
+    for _ in 0..150 {
+        let (workload, on, table) = random_case(&mut dice);
+        for scheduler in SCHEDULERS {
+            let found = run(&workload, &on, scheduler, &table);
+            taken += found.decisions.iter().filter(|of| of.taken).count();
+            let makespan_ns = |run: &Run| score(&workload, &run.timeline).makespan_ns;
+            // The same without regard to slow-downs, which tasks have all the same.
+            let blind = options(scheduler);
+            let blind = Options { determination: Determination::NEVER, ..blind };
+            let blind = simulate_slowed(&workload, &on, &blind, Some(&table)).unwrap();
+            better += u32::from(makespan_ns(&found) < makespan_ns(&blind));
+            worse += u32::from(makespan_ns(&found) > makespan_ns(&blind));
+        }
+    }
+    assert!(taken > 100 && better > 100, "{taken} mappings, {better} better");
+    assert!(worse * 4 < better, "{worse} worse, {better} better");
+}
+
+/// Where nothing slows anything, a scheduler that does not regard slow-downs has the same run.
+#[test]
+fn a_run_without_slowdowns_is_the_same() {
+    let mut dice = Dice(0x51_0D06);
+    for _ in 0..100 {
+        let (workload, on, table) = random_case(&mut dice);
+        let none = Table::all(table.0.len(), 1.0);
+        for charge_cost in [false, true] {
+            let options = Options { charge_cost, ..options(Scheduler::PlainRandom(7)) };
+            let found = simulate_slowed(&workload, &on, &options, Some(&none)).unwrap();
+            assert_eq!(found, simulate(&workload, &on, &options).unwrap());
+        }
+    }
+}
