@@ -181,7 +181,7 @@ pub struct PlanSearch {
 pub struct RunTimeErrors {
     /// Name of the user; none: all users together
     pub user: Option<String>,
-    /// Number of requests that have ended
+    /// Number of requests that completed or reached their limit, also before the service started
     pub requests: u64,
     /// Accuracy of the limits
     pub limit_accuracy: f64,
@@ -193,16 +193,17 @@ pub struct RunTimeErrors {
     pub too_short: f64,
 }
 
-/// Work and results of the search for better plans, since the service started.
+/// Work and results of the search for better plans, since the service started, and the errors of
+/// expected run times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Type)]
 pub struct Optimiser {
     /// Current time
     pub clock_s: u64,
     /// Whether the site wants better plans; otherwise there is nothing else
     pub is_on: bool,
-    /// Whether a search goes on, or requests look for better places
+    /// Whether a better plan is sought
     pub is_searching: bool,
-    /// Number of searches that have ended
+    /// Number of searches that have ended. After an interruption, a search of two orders counts, too
     pub searches: u64,
     /// Number of searches that a change of the plan has interrupted
     pub interrupted: u64,

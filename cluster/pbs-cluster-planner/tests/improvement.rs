@@ -26,7 +26,7 @@ fn improve(planner: &mut Planner, now_s: u64, with: &Improving) -> usize {
         return 0;
     };
     while found.run(u64::MAX) {}
-    planner.take_improvement(now_s, found)
+    planner.take_improvement(now_s, found).0
 }
 
 fn plan(planner: &Planner) -> BTreeMap<RequestId, Standing> {
@@ -177,12 +177,12 @@ fn plan_that_has_changed_is_not_replaced() {
     let found = searched(&planner);
     submit(&mut planner, 0, &free("ncpus=1", 10));
     let before = plan(&planner);
-    assert_eq!(planner.take_improvement(0, found), 0);
+    assert_eq!(planner.take_improvement(0, found).0, 0);
     assert_eq!(plan(&planner), before);
     // Causes are looked up without a change.
     let found = searched(&planner);
     planner.why(0, 6);
-    assert!(planner.take_improvement(0, found) > 0);
+    assert!(planner.take_improvement(0, found).0 > 0);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn search_in_pieces_has_the_same_plan() {
     let mut other = planner.clone();
     let found = searched(&other);
     assert_eq!((found.orders(), found.placements()), (pieces.orders(), pieces.placements()));
-    assert!(planner.take_improvement(0, pieces) > 0);
+    assert!(planner.take_improvement(0, pieces).0 > 0);
     other.take_improvement(0, found);
     assert_eq!(plan(&planner), plan(&other));
 }
@@ -234,7 +234,7 @@ fn search_tries_the_best_order_of_an_earlier_one() {
     assert_eq!(next.best_order(), order);
     while next.run(u64::MAX) {}
     assert_eq!(next.orders(), EARLIER_ORDERS);
-    assert!(planner.take_improvement(0, next) > 0);
+    assert!(planner.take_improvement(0, next).0 > 0);
     let first = [6, 5, 4, 3, 2, 1, new].map(|id| start(&planner, id).unwrap());
     assert!(first.is_sorted(), "{first:?}");
 }
@@ -256,9 +256,9 @@ fn plan_that_comes_too_late_is_not_taken_in_part() {
     };
     let mut late = planner.clone();
     let found = searched(&late);
-    assert_eq!(late.take_improvement(15, found), 0);
+    assert_eq!(late.take_improvement(15, found).0, 0);
     assert_eq!(plan(&late), plan(&planner));
     let found = searched(&planner);
-    assert_eq!(planner.take_improvement(10, found), 2);
+    assert_eq!(planner.take_improvement(10, found).0, 2);
     assert_eq!([wide, narrow].map(|id| start(&planner, id)), [Some(110), Some(10)]);
 }

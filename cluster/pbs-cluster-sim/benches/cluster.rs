@@ -333,7 +333,7 @@ fn improve(rows: &Rows) {
         }
         let orders = found.orders() as f64;
         let placements = found.placements() as f64;
-        let (take_s, moved) = timed(|| planner.take_improvement(0, found));
+        let (take_s, (moved, _)) = timed(|| planner.take_improvement(0, found));
         let tell = |row: &str, value, unit, bar, what: &str| {
             let what = format!("search on OCuLUS, {name} requests: {what}");
             rows.tell(&format!("improve-{name}-{row}"), value, unit, bar, &what);

@@ -12,12 +12,11 @@ const MOST_USERS: usize = 20;
 pub(crate) fn optimiser<E: Engine>(cluster: &Manager<E>, caller: &Caller) -> Optimiser {
     let report = cluster.search_report();
     let work = report.cloned().unwrap_or_default();
-    let errors = cluster.run_time_errors();
     let rule = cluster.site().optimise.as_ref().and_then(|of| of.run_times);
     Optimiser {
         clock_s: cluster.clock_s(),
         is_on: report.is_some(),
-        is_searching: report.is_some() && cluster.is_settling(),
+        is_searching: cluster.is_seeking(),
         searches: work.searches,
         interrupted: work.interrupted,
         orders: work.orders,
@@ -25,8 +24,8 @@ pub(crate) fn optimiser<E: Engine>(cluster: &Manager<E>, caller: &Caller) -> Opt
         plans: work.plans,
         moved: work.moved,
         last: work.last.map(search),
-        run_times: rule.filter(|_| errors.is_some()).map(|rule| rule.name().into()),
-        errors: errors.map_or_else(Vec::new, |errors| shown_errors(&errors, caller)),
+        run_times: rule.map(|rule| rule.name().into()),
+        errors: shown_errors(cluster, caller),
     }
 }
 
@@ -52,18 +51,24 @@ fn cost(of: &Cost) -> PlanCost {
     }
 }
 
-fn shown_errors(errors: &[(&User, UserErrors)], caller: &Caller) -> Vec<RunTimeErrors> {
-    let mut all = UserErrors::default();
-    errors.iter().for_each(|(_, of)| all.add(of));
-    let shown = errors.iter().filter(|(user, _)| caller.is_operator || **user == caller.user);
-    let of_users = shown.take(MOST_USERS).map(|(user, of)| of_user(Some(user.name.clone()), of));
-    std::iter::once(of_user(None, &all)).chain(of_users).collect()
+/// Returns the errors of all users together, and those of users that the caller may see.
+fn shown_errors<E: Engine>(cluster: &Manager<E>, caller: &Caller) -> Vec<RunTimeErrors> {
+    let Some(all) = cluster.run_time_errors() else {
+        return Vec::new();
+    };
+    let of_users = if caller.is_operator {
+        cluster.run_time_errors_by_user(MOST_USERS)
+    } else {
+        cluster.run_time_errors_of(&caller.user).into_iter().collect()
+    };
+    let of_users = of_users.into_iter().map(|(user, of)| of_user(Some(user), of));
+    std::iter::once(of_user(None, all)).chain(of_users).collect()
 }
 
-fn of_user(user: Option<String>, of: &UserErrors) -> RunTimeErrors {
+fn of_user(user: Option<&User>, of: &UserErrors) -> RunTimeErrors {
     let learned = &of.learned;
     RunTimeErrors {
-        user,
+        user: user.map(|user| user.name.clone()),
         requests: learned.jobs(),
         limit_accuracy: of.limit.accuracy(),
         accuracy: learned.accuracy(),

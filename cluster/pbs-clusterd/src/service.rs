@@ -81,8 +81,9 @@ impl<E: Engine, P: Pace<E>> Service<E, P> {
                 return self.write();
             }
             self.pass_time()?;
+            let version = self.cluster.planner().version();
             let called = self.take_calls(inbox);
-            self.settle(called > 0);
+            self.settle(called > 0, self.cluster.planner().version() != version);
             self.learn();
             let is_settling = self.cluster.is_settling();
             let is_old = self.unwritten.is_some_and(|since| since.elapsed() >= UNWRITTEN);
@@ -119,10 +120,11 @@ impl<E: Engine, P: Pace<E>> Service<E, P> {
         called
     }
 
-    /// Looks for better places for a while. Behind calls, the next ones have their turn first: no
-    /// better plan is sought, which begins with a copy of the plan that the next call discards.
-    fn settle(&mut self, is_short: bool) {
-        if !self.cluster.is_settling() || is_short && !self.cluster.is_moving_up() {
+    /// Looks for better places for a while. Behind calls, the next ones have their turn first: only
+    /// one step is made. If the calls have changed the plan, no better one is sought: the search
+    /// begins with a copy of the plan, which the next call may discard.
+    fn settle(&mut self, is_short: bool, is_changed: bool) {
+        if !self.cluster.is_settling() || is_changed && !self.cluster.is_moving_up() {
             return;
         }
         self.unwritten.get_or_insert_with(Instant::now);

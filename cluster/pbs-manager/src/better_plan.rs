@@ -22,9 +22,11 @@ pub(crate) struct BetterPlan {
 /// Work and results of the search for better plans, since the service started.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchReport {
-    /// Number of searches that have ended.
+    /// Number of searches that have ended. After an interruption, a search of two orders tries the
+    /// best order up to then again; it counts as well.
     pub searches: u64,
-    /// Number of searches that a change of the plan has interrupted.
+    /// Number of searches that a change of the plan, or of what run times are expected, has
+    /// interrupted.
     pub interrupted: u64,
     /// Number of orders that were scored.
     pub orders: u64,
@@ -61,9 +63,19 @@ impl BetterPlan {
         self.sought_version == version
     }
 
-    /// Makes a further search begin in the same plan: costs have changed.
+    /// Makes another search begin in the same plan: costs have changed.
     pub(crate) fn seek_again(&mut self) {
+        if let Some(search) = self.search.take() {
+            self.interrupt(&search);
+        }
         self.sought_version = 0;
+    }
+
+    /// Counts a search that does not go on, and keeps its best order.
+    fn interrupt(&mut self, search: &Improvement) {
+        self.add_work(search);
+        self.report.interrupted += 1;
+        self.earlier = search.best_order();
     }
 
     /// Adds the work of a search.
@@ -79,9 +91,7 @@ impl BetterPlan {
         if search.is_of(version) {
             return Some(search);
         }
-        self.add_work(&search);
-        self.report.interrupted += 1;
-        self.earlier = search.best_order();
+        self.interrupt(&search);
         None
     }
 }
@@ -111,10 +121,8 @@ impl<E: Engine> Manager<E> {
         }
         let (requests, orders) = (search.requests(), search.orders());
         let before = search.standing_cost();
-        let best = search.best_cost().unwrap_or(before);
         self.better_plan.add_work(&search);
-        let moved = self.planner.take_improvement(clock_s, search);
-        let after = if moved > 0 { best } else { before };
+        let (moved, after) = self.planner.take_improvement(clock_s, search);
         let report = &mut self.better_plan.report;
         report.searches += 1;
         report.plans += u64::from(moved > 0);

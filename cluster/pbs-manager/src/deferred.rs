@@ -43,8 +43,12 @@ impl<E: Engine> Manager<E> {
 
     /// Whether requests wait for their turn to look for a better place, or a better plan is sought.
     pub fn is_settling(&self) -> bool {
-        self.is_moving_up()
-            || self.site.optimise.is_some() && !self.better_plan.is_sought(self.planner.version())
+        self.is_moving_up() || self.is_seeking()
+    }
+
+    /// Whether a better plan is sought, or will be when no request waits for its turn.
+    pub fn is_seeking(&self) -> bool {
+        self.site.optimise.is_some() && !self.better_plan.is_sought(self.planner.version())
     }
 
     /// Whether requests wait for their turn to look for a better place.

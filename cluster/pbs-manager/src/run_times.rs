@@ -29,39 +29,41 @@ const MOST_LEARNED: usize = 100_000;
 /// them: otherwise many short requests of a user would put a long one before those of others.
 const LIMIT_PARTS: u64 = 8;
 
-/// Number of users whose errors are counted. Later users have no figures.
+/// Number of users whose errors are counted apart. Later users only count among all.
 const MOST_USERS: usize = 10_000;
 
 /// Run times that are learned from ended requests, and the errors of those that were expected.
 #[derive(Debug)]
 pub(crate) struct RunTimes {
     estimator: Estimator<User>,
+    /// Errors of all users.
+    all: UserErrors,
     errors: HashMap<User, UserErrors>,
 }
 
-/// Errors of the run times of a user's requests that have ended.
+/// Errors of the run times of requests that completed or reached their limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UserErrors {
     /// Errors of the limits, as if they were expected.
     pub limit: ErrorSums,
-    /// Errors of the run times that the service expected before the end.
+    /// Errors of the run times that were expected just before the end: the limit for the first
+    /// request of a user.
     pub learned: ErrorSums,
 }
 
 impl UserErrors {
-    /// Adds the errors of other requests.
-    pub fn add(&mut self, other: &Self) {
-        self.limit.merge(&other.limit);
-        self.learned.merge(&other.learned);
+    fn add(&mut self, kind: &JobKind<User>, expected_s: u64, run_s: u64) {
+        self.limit.add(kind.limit_s, run_s);
+        self.learned.add(expected_s, run_s);
     }
 }
 
 impl RunTimes {
     fn learn(&mut self, kind: &JobKind<User>, run_s: u64) {
+        let expected_s = self.estimator.expected_s(kind);
+        self.all.add(kind, expected_s, run_s);
         if self.errors.len() < MOST_USERS || self.errors.contains_key(&kind.user) {
-            let errors = self.errors.entry(kind.user.clone()).or_default();
-            errors.limit.add(kind.limit_s, run_s);
-            errors.learned.add(self.estimator.expected_s(kind), run_s);
+            self.errors.entry(kind.user.clone()).or_default().add(kind, expected_s, run_s);
         }
         self.estimator.ended(kind, run_s);
     }
@@ -108,6 +110,7 @@ impl<E: Engine> Manager<E> {
         let learner = self.site.optimise.as_ref().and_then(|of| of.run_times);
         self.run_times = learner.map(|learner| RunTimes {
             estimator: Estimator::new(Expect::Learned(learner)),
+            all: UserErrors::default(),
             errors: HashMap::new(),
         });
         self.unlearned = learner.map(|_| Unlearned { above: Some(0), ended: BTreeSet::new() });
@@ -160,13 +163,23 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    /// Returns the errors of run times by user, those of the most requests first; `None`: nothing is
-    /// learned.
-    pub fn run_time_errors(&self) -> Option<Vec<(&User, UserErrors)>> {
-        let errors = &self.run_times.as_ref()?.errors;
-        let mut errors: Vec<_> = errors.iter().map(|(user, of)| (user, *of)).collect();
-        errors.sort_by_key(|(user, of)| (Reverse(of.limit.jobs()), &user.name));
-        Some(errors)
+    /// Returns the errors of the run times of all users together; `None`: nothing is learned.
+    pub fn run_time_errors(&self) -> Option<&UserErrors> {
+        Some(&self.run_times.as_ref()?.all)
+    }
+
+    /// Returns the errors of the run times of a user's requests; `None`: none of them has ended.
+    pub fn run_time_errors_of(&self, user: &User) -> Option<(&User, &UserErrors)> {
+        self.run_times.as_ref()?.errors.get_key_value(user)
+    }
+
+    /// Returns the errors of run times by user, of so many users with the most requests.
+    pub fn run_time_errors_by_user(&self, most: usize) -> Vec<(&User, &UserErrors)> {
+        let errors = self.run_times.iter().flat_map(|of| &of.errors);
+        let mut errors: Vec<_> = errors.collect();
+        errors.sort_by_key(|(user, of)| (Reverse(of.limit.jobs()), &user.name, user.uid));
+        errors.truncate(most);
+        errors
     }
 
     /// Returns the expected run time of a request; `None`: nothing is known of its user's requests.

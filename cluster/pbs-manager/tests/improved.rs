@@ -114,6 +114,28 @@ fn report_says_what_a_search_has_reached() {
     assert_eq!((last.before.fairness, last.before.length), (0.0, 0.0));
 }
 
+/// After an interruption, a search of two orders tries the best order again, and counts.
+#[test]
+fn report_counts_the_search_after_an_interruption() {
+    let mut cluster = small("improved-report-short");
+    cluster.reopen_with(OPTIMISED);
+    cluster.manager.defer();
+    let ids = long_before_short(&mut cluster, Some(Promise::None));
+    while cluster.manager.planner().is_backfilling() {
+        cluster.manager.settle_some(1);
+    }
+    // The places of all are given back, and then the first orders are scored.
+    cluster.manager.settle_some(60);
+    cluster.manager.kill(&user("u"), ids[2]).unwrap();
+    while cluster.manager.is_settling() {
+        cluster.manager.settle_some(4);
+    }
+    let report = cluster.manager.search_report().unwrap();
+    assert_eq!((report.interrupted, report.searches), (1, 2), "{report:?}");
+    let last = report.last.unwrap();
+    assert!(last.orders > 100 && last.after.wait <= last.before.wait, "{last:?}");
+}
+
 /// Changes that come faster than a search ends do not keep the plan from getting better.
 #[test]
 fn constant_changes_leave_time_for_better_plans() {
@@ -260,12 +282,74 @@ fn run_times_are_learned_by_application() {
     let next = next.map(|wish| cluster.submit(&wish));
     let expected = next.map(|id| cluster.row(id).expected_run_s);
     assert_eq!(expected, [Some(30), Some(500), Some(500)], "a new program runs like all others");
-    let errors = cluster.manager.run_time_errors().unwrap();
-    let (who, of_anna) = errors[0];
-    assert_eq!((errors.len(), who.name.as_str(), of_anna.learned.jobs()), (1, "anna", 6));
-    // The limit is off by 970 s three times and by 500 s three times.
-    assert_eq!(of_anna.limit.mean_error_s(), 735.0);
-    assert!(of_anna.learned.mean_error_s() < 735.0, "{of_anna:?}");
+    // The limit is off by 970 s three times and by 500 s three times. Nothing is known of the first
+    // one; two are not enough to tell applications apart.
+    let (_, of_anna) = cluster.manager.run_time_errors_of(&user("anna").user).unwrap();
+    assert_eq!((of_anna.learned.jobs(), of_anna.limit.mean_error_s()), (6, 735.0));
+    let errors_s = [970, 0, 0, 470, 470, 0].into_iter().sum::<u64>() as f64 / 6.0;
+    assert_eq!(of_anna.learned.mean_error_s(), errors_s);
+}
+
+/// Users have errors of their own, and all users have their sum. The users with the most requests
+/// are the first.
+#[test]
+fn errors_of_run_times_are_counted_by_user() {
+    const LEARNED: &str = "name = 'small'\n[optimise]\nrun_times = 'last-two'\n\
+                           [[nodes]]\nname = 'n%d'\ncount = 2\nhas = 'ncpus=8'\n";
+    let mut cluster = small("improved-errors");
+    assert_eq!(cluster.manager.run_time_errors(), None);
+    cluster.reopen_with(LEARNED);
+    cluster.manager.defer();
+    learn(&mut cluster);
+    for (name, requests) in [("zoe", 2), ("anna", 1), ("bob", 3), ("carl", 1)] {
+        for _ in 0..requests {
+            let run_s = Some(60);
+            cluster.submit(&Wish { user: name.into(), run_s, ..wish("ncpus=1", 1_000) });
+        }
+    }
+    cluster.manager.advance(T + 10_000).unwrap();
+    let manager = &cluster.manager;
+    let by_user = |most| {
+        let errors = manager.run_time_errors_by_user(most).into_iter();
+        errors.map(|(user, of)| (user.name.clone(), of.learned.jobs())).collect::<Vec<_>>()
+    };
+    let all =
+        [("bob", 3), ("zoe", 2), ("anna", 1), ("carl", 1)].map(|(of, jobs)| (of.into(), jobs));
+    assert_eq!(by_user(10), all);
+    assert_eq!(by_user(2), all[..2]);
+    assert_eq!(manager.run_time_errors().unwrap().learned.jobs(), 7);
+    let of = |name: &str| manager.run_time_errors_of(&user(name).user);
+    assert_eq!(of("zoe").unwrap().1.limit.mean_error_s(), 940.0);
+    assert!(of("nobody").is_none());
+}
+
+/// What is learned while a search goes on makes another one begin.
+#[test]
+fn search_begins_anew_when_run_times_are_learned() {
+    const LEARNED: &str = "name = 'small'\n[optimise]\npromises = ['none']\nwait = 0\n\
+                           run_times = 'quantile'\n[[nodes]]\nname = 'n%d'\ncount = 2\n\
+                           has = 'ncpus=8'\n";
+    let mut cluster = small("improved-relearned");
+    cluster.reopen_with(LEARNED);
+    cluster.submit(&Wish { run_s: Some(20), ..wish("2:ncpus=8", 2_000) });
+    cluster.manager.advance(T + 100).unwrap();
+    long_before_short(&mut cluster, Some(Promise::None));
+    cluster.reopen();
+    cluster.manager.defer();
+    cluster.manager.learn();
+    while cluster.manager.is_moving_up() {
+        cluster.manager.settle_some(1);
+    }
+    cluster.manager.settle_some(4);
+    assert_eq!(cluster.manager.search_report().unwrap().interrupted, 0);
+    while cluster.manager.is_learning() {
+        cluster.manager.learn_some().unwrap();
+    }
+    assert_eq!(cluster.manager.search_report().unwrap().interrupted, 1);
+    while cluster.manager.is_settling() {
+        cluster.manager.settle_some(4);
+    }
+    assert!(cluster.manager.search_report().unwrap().searches >= 1);
 }
 
 /// The history is read in pieces, between which requests come and end. Those that end meanwhile are

@@ -144,14 +144,6 @@ impl Improvement {
         self.standing
     }
 
-    /// Returns the cost of the best plan up to now, by part; `None`: no order keeps all promises.
-    pub fn best_cost(&self) -> Option<Cost> {
-        self.search.best_cost()?;
-        let (_, starts_s) = self.search.best();
-        let jobs = self.jobs.iter().zip(starts_s.iter().copied());
-        Some(self.objective.cost_by_part(self.now_s, jobs))
-    }
-
     /// Returns the requests in the best order up to now; none: no order keeps all promises. An
     /// order of an earlier search that is not scored yet counts as the best one.
     pub fn best_order(&self) -> Vec<RequestId> {
@@ -284,16 +276,16 @@ impl Planner {
     /// start as early as can be. The profiles of the copy become those of the plan, therefore no
     /// other request is booked again.
     ///
-    /// Returns the number of requests that moved: 0 also if the plan has changed since the search
-    /// began.
-    pub fn take_improvement(&mut self, now_s: u64, improvement: Improvement) -> usize {
+    /// Returns the number of requests that moved, and the cost of the plan afterwards. No request
+    /// moves if the plan has changed since the search began.
+    pub fn take_improvement(&mut self, now_s: u64, improvement: Improvement) -> (usize, Cost) {
         let Improvement { search, jobs, objective, now_s: begun_s, standing, .. } = improvement;
         let least_cost = standing.total() * (1.0 - LEAST_GAIN);
         let is_better = search.best_cost().is_some_and(|cost| cost < least_cost);
         let mut copied = search.into_board();
         let has_best = copied.placed.len() == copied.requests.len() && copied.returned.is_empty();
         if improvement.version != self.version || !is_better || !has_best {
-            return 0;
+            return (0, standing);
         }
         let now_s = self.policy.point_s(now_s);
         self.exchange(&mut copied);
@@ -320,10 +312,10 @@ impl Planner {
             }
             // Others may have room before their start now.
             self.backfill.add(now_s);
-            return moved.len();
+            return (moved.len(), cost);
         }
         self.exchange(&mut copied);
-        0
+        (0, standing)
     }
 
     /// Exchanges the profiles and the places of some requests with those of a copy.

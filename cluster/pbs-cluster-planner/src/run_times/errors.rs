@@ -20,14 +20,6 @@ impl ErrorSums {
         self.too_short += u64::from(run_s > expected_s);
     }
 
-    /// Adds the errors of other jobs.
-    pub fn merge(&mut self, other: &Self) {
-        self.jobs += other.jobs;
-        self.accuracy += other.accuracy;
-        self.error_s += other.error_s;
-        self.too_short += other.too_short;
-    }
-
     /// Returns the number of jobs.
     pub fn jobs(&self) -> u64 {
         self.jobs

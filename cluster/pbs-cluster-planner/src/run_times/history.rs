@@ -181,10 +181,14 @@ mod tests {
         let mut history = History::new();
         let job = |limit_s| JobKind::new(1_u64, 1, limit_s);
         for limit_s in 1..=3 * MOST_CLASSES as u64 {
-            history.push(&job(limit_s), 1);
-            history.push(&job(50_000), 7);
+            history.push(&job(limit_s), 9);
+            history.push(&job(50_000), 1);
+            // All jobs of the user have a quartile of 9.
+            let expected_s = if limit_s < TYPICAL as u64 { 9 } else { 1 };
+            assert_eq!(history.upper_quartile_s(&job(50_000)), Some(expected_s), "{limit_s}");
         }
-        assert_eq!(history.upper_quartile_s(&job(50_000)), Some(7));
-        assert_eq!(history.users[&1].oldest.len(), MOST_CLASSES);
+        let of_user = &history.users[&1];
+        assert_eq!(of_user.oldest.len(), of_user.classes.len());
+        assert!(of_user.oldest.iter().all(|(last, class)| of_user.classes[class].last == *last));
     }
 }

@@ -45,19 +45,27 @@ impl<U> JobKind<U> {
     }
 }
 
+/// Bytes of the name of a request, and of the file name of its program, that tell applications apart.
+const NAME_BYTES: usize = 255;
+
 /// Returns the number of an application: of the name of a request, in which digits count nothing,
 /// and of the file name of its program. Numbered requests, and those of one array, are of one
 /// application. Returns `None` if there is neither a name nor a program.
 ///
-/// The number is only compared with others of the same process.
+/// Only the first 255 bytes of the name and the last 255 bytes of the program count: a user chooses
+/// both, and the number is computed in each search. It is only compared with others of the same
+/// process.
 pub fn application(name: &str, program: Option<&str>) -> Option<u64> {
-    let name: String = name.chars().filter(|of| !of.is_ascii_digit()).collect();
-    let program = program.and_then(|path| path.rsplit('/').next()).unwrap_or_default();
-    if name.is_empty() && program.is_empty() {
+    let name = name.bytes().take(NAME_BYTES).filter(|of| !of.is_ascii_digit());
+    let program = program.unwrap_or_default().as_bytes();
+    let program = &program[program.len().saturating_sub(NAME_BYTES)..];
+    let program = program.rsplit(|of| *of == b'/').next().unwrap_or_default();
+    if name.clone().next().is_none() && program.is_empty() {
         return None;
     }
     let mut hasher = DefaultHasher::new();
-    (name, program).hash(&mut hasher);
+    name.for_each(|of| hasher.write_u8(of));
+    program.hash(&mut hasher);
     Some(hasher.finish())
 }
 
@@ -185,6 +193,10 @@ mod tests {
         assert_ne!(of, application("other", Some("sort.toml")));
         assert_eq!(application("17", None), None);
         assert_eq!(application("", Some("")), None);
+        // Of endless names, only a part is looked at.
+        let long = "x".repeat(1_000_000);
+        assert_eq!(application("", Some(&long)), application("", Some(&long[..255])));
+        assert_eq!(application(&long, None), application(&long[..255], None));
     }
 
     #[test]
