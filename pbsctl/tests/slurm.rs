@@ -333,6 +333,24 @@ fn plans_go_round_reservations_of_slurm() {
     assert!(start_s() < planned_s);
 }
 
+/// Two jobs of one core would have room beside each other on each node, but for their disk space.
+#[test]
+#[ignore = "needs a cluster"]
+fn disk_space_of_nodes_is_planned() {
+    let lab = Lab::of_site("disk-space", &SITE.replace("mem=1000m", "mem=1000m:tmp-disk=2000m"));
+    let options = ["-N16", "-n16", "--mem=100", "-t1"];
+    let with = |tmp: &'static str| [&options[..], &[tmp]].concat();
+    let jobs: Vec<String> =
+        ["--tmp=1500", "--tmp=1G"].map(|tmp| submit(&with(tmp), "sleep 2")).into();
+    let start_s = |job: &String| lab.rows(job).first().and_then(|row| row["start_s"].as_u64());
+    until("both are planned", || jobs.iter().all(|job| start_s(job).is_some()));
+    assert_ne!(start_s(&jobs[0]), start_s(&jobs[1]));
+    for job in &jobs {
+        lab.ends_as(job, "completed");
+    }
+    assert!(start_s(&jobs[1]) > start_s(&jobs[0]));
+}
+
 /// The nodes of two jobs fail. One job was submitted with --requeue, and is planned anew; the other
 /// is over.
 #[test]

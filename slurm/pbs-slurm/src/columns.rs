@@ -23,7 +23,7 @@ const JOB: [&str; 29] = [
     "%n", "%x", "%r", "%h", "%b", "%f", "%W", "%E", "%v", "%d", "%M", "%k", "%j",
 ];
 /// Columns of `sinfo -o`.
-const NODE: [&str; 7] = ["%N", "%c", "%m", "%G", "%f", "%T", "%E"];
+const NODE: [&str; 8] = ["%N", "%c", "%m", "%d", "%G", "%f", "%T", "%E"];
 
 /// Number that stands for no number of tasks.
 const NO_TASKS: u64 = 65_534;
@@ -177,6 +177,7 @@ fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
     };
     let counts = [nodes_wanted, cpus, min_cpus].map(str::parse);
     let bytes = memory_bytes(memory);
+    let tmp_bytes = memory_bytes(tmp);
     let is_read = counts.iter().all(Result::is_ok) && bytes.is_some();
     let [nodes_wanted, cpus, min_cpus] = counts.map(|count| count.unwrap_or(1));
     let unread = || {
@@ -212,7 +213,12 @@ fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
             "no job is planned inside a reservation of Slurm; leave out --reservation, or name a \
              partition that is not planned",
         ),
-        given("tmp", tmp, "space for temporary files is not planned; leave out --tmp"),
+        unless(
+            tmp_bytes.is_some(),
+            "tmp",
+            tmp,
+            "this amount of disk space can't be read; write another one, such as --tmp=10G",
+        ),
     ];
     Some(JobSeen {
         key,
@@ -252,6 +258,8 @@ fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
             features: features_of(features).unwrap_or_default(),
             // Unreadable ones are in `foreign`.
             licenses: licenses_of(licenses).unwrap_or_default(),
+            // An unreadable amount is in `foreign`.
+            tmp_bytes: tmp_bytes.unwrap_or_default(),
             ..Demands::default()
         },
         foreign: foreign.into_iter().flatten().next(),
@@ -466,13 +474,14 @@ pub(crate) fn nodes_of(text: &str) -> Result<Vec<NodeSeen>, String> {
     // The reason is the last column, and may have several lines.
     let nodes = lines.filter(|line| line.contains(END)).map(|line| {
         let columns: Vec<&str> = line.splitn(NODE.len(), END).collect();
-        let [name, cpus, mib, gres, features, state, why] = columns[..] else {
+        let [name, cpus, mib, tmp_mib, gres, features, state, why] = columns[..] else {
             return Err(format!("sinfo: {line:?} can't be read"));
         };
         Ok(NodeSeen {
             name: name.into(),
             cpus: cpus.parse().unwrap_or(0),
             memory_bytes: mib.parse::<u64>().unwrap_or(0).saturating_mul(1 << 20),
+            tmp_bytes: tmp_mib.parse::<u64>().unwrap_or(0).saturating_mul(1 << 20),
             // Without them no job gets more nodes for its tasks; the plan has those of the site.
             gres: gres_of(gres).unwrap_or_default(),
             features: match features {
@@ -609,7 +618,9 @@ mod tests {
         let refused = of("BadConstraints");
         assert!(refused.is_refused && refused.reason == "BadConstraints");
         assert!(!of("Resources").is_refused && of("None").reason.is_empty());
-        assert!(job(&[(25, "100M")]).foreign.unwrap().starts_with("--tmp=100M: "));
+        let with_tmp = job(&[(25, "1.50G")]);
+        assert_eq!((with_tmp.demands.tmp_bytes, with_tmp.foreign), (3 << 29, None));
+        assert!(job(&[(25, "100X")]).foreign.unwrap().starts_with("--tmp=100X: "));
     }
 
     /// Slurm holds a job of any size before it looks whether there is room for it.
@@ -716,16 +727,16 @@ mod tests {
     #[test]
     fn states_of_nodes_are_read() {
         let text = [
-            "n01\u{1f}2\u{1f}1000\u{1f}gpu:2(S:0)\u{1f}ib,big\u{1f}idle\u{1f}none",
-            "n02\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}drained\u{1f}disk",
-            "n03\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}down*\u{1f}Not responding",
-            "n04\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}idle*\u{1f}none",
+            "n01\u{1f}2\u{1f}1000\u{1f}500\u{1f}gpu:2(S:0)\u{1f}ib,big\u{1f}idle\u{1f}none",
+            "n02\u{1f}2\u{1f}1000\u{1f}500\u{1f}(null)\u{1f}(null)\u{1f}drained\u{1f}disk",
+            "n03\u{1f}2\u{1f}1000\u{1f}500\u{1f}(null)\u{1f}(null)\u{1f}down*\u{1f}Not responding",
+            "n04\u{1f}2\u{1f}1000\u{1f}500\u{1f}(null)\u{1f}(null)\u{1f}idle*\u{1f}none",
             // Its jobs go on.
-            "n05\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}failing\u{1f}fan",
-            "n06\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}powering_down\u{1f}none",
-            "n07\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}mixed-\u{1f}none",
-            "n08\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}maint\u{1f}none",
-            "n09\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}reserved*\u{1f}none",
+            "n05\u{1f}2\u{1f}1000\u{1f}500\u{1f}(null)\u{1f}(null)\u{1f}failing\u{1f}fan",
+            "n06\u{1f}2\u{1f}1000\u{1f}500\u{1f}(null)\u{1f}(null)\u{1f}powering_down\u{1f}none",
+            "n07\u{1f}2\u{1f}1000\u{1f}500\u{1f}(null)\u{1f}(null)\u{1f}mixed-\u{1f}none",
+            "n08\u{1f}2\u{1f}1000\u{1f}500\u{1f}(null)\u{1f}(null)\u{1f}maint\u{1f}none",
+            "n09\u{1f}2\u{1f}1000\u{1f}500\u{1f}(null)\u{1f}(null)\u{1f}reserved*\u{1f}none",
         ];
         let nodes = nodes_of(&text.join("\n")).unwrap();
         let states: Vec<NodeState> = nodes.iter().map(|node| node.state).collect();
@@ -745,13 +756,14 @@ mod tests {
         );
         assert_eq!(nodes[1].why, "disk");
         assert_eq!((nodes[0].memory_bytes, nodes[0].gres[0].count), (1000 << 20, 2));
+        assert_eq!(nodes[0].tmp_bytes, 500 << 20);
         assert_eq!(
             (&nodes[0].features[..], nodes[1].features.len()),
             (&["ib".into(), "big".into()][..], 0)
         );
         // A reason of several lines, with the character between columns.
-        let text = "n01\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}drained\u{1f}check:\u{1f}disk\nand fan\n\
-                    n02\u{1f}2\u{1f}1000\u{1f}(null)\u{1f}(null)\u{1f}idle\u{1f}none";
+        let text = "n01\u{1f}2\u{1f}1000\u{1f}500\u{1f}(null)\u{1f}(null)\u{1f}drained\u{1f}check:\u{1f}disk\nand fan\n\
+                    n02\u{1f}2\u{1f}1000\u{1f}500\u{1f}(null)\u{1f}(null)\u{1f}idle\u{1f}none";
         let nodes = nodes_of(text).unwrap();
         assert_eq!(nodes.len(), 2);
         assert_eq!((nodes[0].state, nodes[1].state), (NodeState::Drained, NodeState::Up));

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Demands of jobs beside cores and memory: generic resources, features of nodes, licences, and the
-//! limit of an array. The site file of a partition has the same names.
+//! Demands of jobs beside cores and memory: generic resources, disk space, features of nodes,
+//! licences, and the limit of an array. The site file of a partition has the same names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pbs_resources::Item;
 use pbs_resources::Value;
+
+/// Name of the disk space for temporary files in the site file.
+pub(crate) const TMP_DISK: &str = "tmp-disk";
 
 /// Part of a job to which an amount of a generic resource belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +51,8 @@ pub struct Demands {
     pub cpus_per_gpu: u64,
     /// Memory for each accelerator (`--mem-per-gpu`); 0: not given.
     pub bytes_per_gpu: u64,
+    /// Disk space for temporary files on each node; 0: not given.
+    pub tmp_bytes: u64,
     /// Features that each node has.
     pub features: Vec<String>,
     /// Licences with their numbers.
@@ -103,7 +108,9 @@ impl Demands {
             resource: feature_resource(feature),
             value: Value::Word("yes".into()),
         });
-        gres.chain(features).collect()
+        let tmp = Some(self.tmp_bytes).filter(|&bytes| bytes > 0);
+        let tmp = tmp.map(|bytes| Item { resource: TMP_DISK.into(), value: Value::Amount(bytes) });
+        gres.chain(tmp).chain(features).collect()
     }
 
     /// Whether a node has the features and generic resources that a job needs for a task there.

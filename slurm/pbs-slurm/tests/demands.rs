@@ -17,7 +17,7 @@ scope = 'job'
 amount = 2
 [[nodes]]
 name = 'n01'
-has = 'ncpus=2:mem=1g:gres-gpu=2'
+has = 'ncpus=2:mem=1g:gres-gpu=2:tmp-disk=100m'
 [[nodes]]
 name = 'n02'
 has = 'ncpus=2:mem=1g:feature-ib=yes'
@@ -357,6 +357,28 @@ fn features_and_licences_are_planned() {
     assert!(lab.slurm.told[&many].contains("3 license-matlab"), "{}", lab.slurm.told[&many]);
 }
 
+/// Disk space is planned like memory, though Slurm starts both jobs together on a node that has
+/// enough for each of them.
+#[test]
+fn disk_space_is_planned_like_memory() {
+    let mut lab = gpu_lab("disk-space");
+    let tmp = |mib: u64| Demands { tmp_bytes: mib << 20, ..Demands::default() };
+    let small = submit(&mut lab, 1, tmp(40));
+    let other = submit(&mut lab, 2, tmp(50));
+    let next = submit(&mut lab, 3, tmp(60));
+    let much = submit(&mut lab, 4, tmp(101));
+    lab.turn();
+    let planned = starts(&mut lab, &[small, other, next]);
+    assert!(planned[0] == planned[1] && planned[2] >= planned[1] + 60, "{planned:?}");
+    for job in [small, other, next] {
+        assert_eq!(lab.row(job).nodes[0].node, "n01");
+    }
+    let told = &lab.slurm.told[&much];
+    assert!(told.contains("tmp-disk"), "{told}");
+    lab.seconds(90);
+    assert_eq!(lab.outcome(next), "completed");
+}
+
 /// A job that Slurm would never start is committed once, and declined with Slurm's reason.
 #[test]
 fn a_job_that_slurm_would_never_start_is_declined_with_the_reason() {
@@ -400,6 +422,12 @@ fn demands_changed_without_a_planner_are_planned() {
         ("feature", gpus(1), feature(), Some("n02")),
         ("less", license(2), Demands::default(), None),
         ("license", license(1), license(2), None),
+        (
+            "disk",
+            Demands::default(),
+            Demands { tmp_bytes: 1 << 20, ..Demands::default() },
+            Some("n01"),
+        ),
     ] {
         let mut lab = gpu_lab(&format!("demands-without-planner-{name}"));
         let first = lab.slurm.submit(1, 2, 4, 60, 58);

@@ -559,7 +559,7 @@ fn generic_resources_features_and_licences_are_in_the_site() {
     let etc = Etc::new("doctor-demands");
     let nodes = "NodeName=n[03-16] CPUs=2 RealMemory=1000\n\
                  NodeName=n[01-02] CPUs=2 RealMemory=1000 Gres=gpu:a100:2(S:0),fpga:1 \
-                 Feature=ib,big\nGresTypes=gpu,fpga\nLicenses=matlab:4,an.sys";
+                 Feature=ib,big TmpDisk=500\nGresTypes=gpu,fpga\nLicenses=matlab:4,an.sys";
     etc.change("slurm.conf", "NodeName=n[01-16] CPUs=2 RealMemory=1000", nodes);
     etc.change("plan.conf", "Nodes=n[01-16]", "Nodes=n[01-16] ");
     assert_eq!(etc.found(), []);
@@ -571,6 +571,8 @@ fn generic_resources_features_and_licences_are_in_the_site() {
         assert_eq!(has, count, "{}", node.name);
         let is_there = node.has.iter().any(|item| item.resource == "feature-ib");
         assert_eq!(is_there, count[0] > 0);
+        let tmp_mib = if is_there { 500 } else { 0 };
+        assert_eq!(node.amount("tmp-disk"), tmp_mib << 20);
     }
     let amount = |name: &str| site.resources.iter().find(|of| of.name == name).unwrap().amount;
     assert_eq!((amount("license-matlab"), amount("license-an.sys")), (4, 1));

@@ -21,6 +21,8 @@ pub struct Node {
     pub memory_mib: u64,
     /// Whether the memory is declared; Slurm takes 1 MiB otherwise.
     pub has_memory: bool,
+    /// Disk space for temporary files, in MiB.
+    pub tmp_mib: u64,
     /// Declared state in capitals, such as `UNKNOWN`, `FUTURE`, `CLOUD` or `DOWN`.
     pub state: String,
     /// Weight of the node: Slurm takes nodes with a greater weight later.
@@ -198,6 +200,7 @@ pub(crate) fn nodes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<Vec<
             };
             let unit = match key {
                 "RealMemory" | "MemSpecLimit" => "; it is the memory in MiB, such as 64000",
+                "TmpDisk" => "; it is the disk space in MiB, such as 200000",
                 _ => "; write a number from 0 on",
             };
             let message = || format!("{key}={value} is not a number{unit}");
@@ -221,6 +224,7 @@ pub(crate) fn nodes<'a>(entries: impl Iterator<Item = &'a Entry>) -> Result<Vec<
             ignored_spec_list: keys.get("cpuspeclist").filter(|_| cpus.is_list_ignored).cloned(),
             memory_mib: memory_mib - kept_mib,
             has_memory: keys.contains_key("realmemory"),
+            tmp_mib: of("TmpDisk", 0)?,
             state: state.to_ascii_uppercase(),
             weight,
             gres: keys.get("gres").filter(|gres| !gres.is_empty()).cloned(),

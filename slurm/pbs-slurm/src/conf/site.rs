@@ -9,7 +9,7 @@ use crate::conf::check::needed_release_timeout_s;
 use crate::conf::nodes::Node;
 use crate::conf::read::Conf;
 use crate::conf::times::seconds;
-use crate::demands::{feature_resource, gres_of, license_resource, licenses_of, word};
+use crate::demands::{feature_resource, gres_of, license_resource, licenses_of, word, TMP_DISK};
 
 /// Numbers of nodes with more digits are part of the name.
 const MOST_DIGITS: usize = 9;
@@ -17,9 +17,10 @@ const MOST_DIGITS: usize = 9;
 /// Time for the release of nodes of a site that names none.
 const USUAL_RELEASE_TIMEOUT_S: u64 = 60;
 
-/// Site file for `pbsctl cluster new --site`: nodes of a partition with their CPUs, memory, generic
-/// resources and features, licences of the cluster, the nodes the dearer the later Slurm would take them, the longest time of a job, and the time for the release
-/// of nodes where Slurm's is longer than the usual one.
+/// Site file for `pbsctl cluster new --site`: nodes of a partition with their CPUs, memory, disk
+/// space, generic resources and features, licences of the cluster, the nodes the dearer the later
+/// Slurm would take them, the longest time of a job, and the time for the release of nodes where
+/// Slurm's is longer than the usual one.
 ///
 /// Nodes that follow each other and are alike are described once.
 pub fn site_of(conf: &Conf, partition: &str) -> String {
@@ -91,9 +92,12 @@ fn key(name: &str) -> String {
     }
 }
 
-/// Generic resources and features of a node.
+/// Disk space, generic resources and features of a node.
 fn more(node: &Node) -> String {
     let mut text = String::new();
+    if node.tmp_mib > 0 {
+        append!(text, ":{TMP_DISK}={}m", node.tmp_mib);
+    }
     let mut amounts: BTreeMap<String, u64> = BTreeMap::new();
     for of in node.gres.as_deref().and_then(gres_of).unwrap_or_default() {
         for resource in of.resources() {
@@ -120,8 +124,8 @@ fn alike(nodes: &[Node]) -> usize {
     let are_alike = |(node, expected): &(&Node, u64)| {
         pattern == self::pattern_as(&node.name, &first.name)
             && numbered(&node.name).is_some_and(|(_, number, _)| number == *expected)
-            && (node.cpus, node.memory_mib, node.weight)
-                == (first.cpus, first.memory_mib, first.weight)
+            && (node.cpus, node.memory_mib, node.tmp_mib, node.weight)
+                == (first.cpus, first.memory_mib, first.tmp_mib, first.weight)
             && (&node.gres, &node.features) == (&first.gres, &first.features)
     };
     nodes.iter().zip(number..).take_while(are_alike).count()

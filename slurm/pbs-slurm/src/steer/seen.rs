@@ -261,6 +261,9 @@ impl JobSeen {
         // So many tasks are to be possible on each node, even if there are fewer.
         let limit = self.demands.tasks_per_node;
         let least = self.min_cpus.max(limit.saturating_mul(self.of_task()));
+        if node.tmp_bytes < self.demands.tmp_bytes {
+            return 0;
+        }
         if node.cpus < least || !self.demands.fit(&node.features, &node.gres) {
             return 0;
         }
@@ -310,6 +313,8 @@ pub struct NodeSeen {
     pub cpus: u64,
     /// Memory.
     pub memory_bytes: u64,
+    /// Disk space for temporary files.
+    pub tmp_bytes: u64,
     /// Generic resources.
     pub gres: Vec<Gres>,
     /// Features of the node.
@@ -450,6 +455,7 @@ mod tests {
             name: format!("n{at}"),
             cpus,
             memory_bytes: gib << 30,
+            tmp_bytes: gib << 30,
             gres: vec![Gres { name: "gpu".into(), kind: None, count: gpus }],
             features: if gpus > 2 { vec!["ib".into()] } else { Vec::new() },
             state: NodeState::Up,
@@ -507,6 +513,7 @@ mod tests {
         assert_eq!(laid_out(|_| {}), 1);
         assert_eq!(laid_out(|job| job.demands.features = vec!["ib".into()]), 2);
         assert_eq!(laid_out(|job| job.memory = Memory::OfNode(2 << 30)), 2);
+        assert_eq!(laid_out(|job| job.demands.tmp_bytes = 2 << 30), 2);
         for per in [Per::Node, Per::Job] {
             let mut job = job(5, 1, 1);
             job.demands.gres = vec![(per, gpus(1))];

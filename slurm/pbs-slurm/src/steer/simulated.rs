@@ -87,6 +87,7 @@ impl Simulated {
                 name: name.clone(),
                 cpus,
                 memory_bytes: 1 << 30,
+                tmp_bytes: 1 << 30,
                 gres: Vec::new(),
                 features: Vec::new(),
                 state: NodeState::Up,

@@ -8,7 +8,7 @@ use pbs_manager::ledger::{After, Outcome, Row};
 use pbs_manager::Wish;
 use pbs_resources::{parse_duration_s, Item, Rset};
 
-use crate::demands::Per;
+use crate::demands::{Per, TMP_DISK};
 use crate::steer::seen::{JobSeen, Memory};
 
 /// Prefix of a job's comment that is for the planner.
@@ -159,15 +159,16 @@ pub fn wish_of(
     })
 }
 
-/// Whether a request has the generic resources, features, licences and times that its job wants
-/// now; `rset` is that of the request.
+/// Whether a request has the generic resources, disk space, features, licences and times that its
+/// job wants now; `rset` is that of the request.
 ///
 /// Cores and memory are not compared: the batch system shows others of a committed job. Amounts on
 /// each node are those for the planned number of nodes.
 pub(crate) fn has_demands_of(job: &JobSeen, row: &Row, rset: &Rset) -> bool {
     let is_of_slurm = |item: &&Item| {
         let prefixes = ["gres-", "feature-", "license-"];
-        prefixes.iter().any(|prefix| item.resource.starts_with(prefix))
+        let has_prefix = prefixes.iter().any(|prefix| item.resource.starts_with(prefix));
+        has_prefix || item.resource == TMP_DISK
     };
     let names = |items: &[Item]| -> BTreeSet<String> {
         items.iter().filter(is_of_slurm).map(Item::to_string).collect()
