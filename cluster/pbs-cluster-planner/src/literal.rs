@@ -123,7 +123,7 @@ impl Literal {
             let mut changes = Vec::new();
             for (node, profiles) in self.nodes.iter().enumerate() {
                 let class = self.machine.class_of[node];
-                if let Some(fit) = &kind.fits[class] {
+                if let Some(fit) = kind.fits[class].as_ref().filter(|_| need.may_be_on(node)) {
                     free_chunks(profiles, &fit.amounts, duration_s, &window, &mut changes);
                 }
             }
@@ -149,7 +149,8 @@ impl Literal {
         for (index, kind) in need.kinds.iter().enumerate() {
             let mut left = kind.count;
             for (node, profiles) in self.nodes.iter().enumerate() {
-                let Some(fit) = &kind.fits[self.machine.class_of[node]] else {
+                let fit = kind.fits[self.machine.class_of[node]].as_ref();
+                let Some(fit) = fit.filter(|_| need.may_be_on(node)) else {
                     continue;
                 };
                 let used = &mut used[node];

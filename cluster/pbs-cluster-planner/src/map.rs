@@ -81,7 +81,7 @@ fn one_kind(
     let classes = machine.classes.iter().zip(&kind.fits);
     let classes = classes.filter_map(|(class, fit)| Some((class, fit.as_ref()?)));
     let hosts = classes.flat_map(|(class, fit)| {
-        let of_class = class.nodes.clone();
+        let of_class = class.nodes.clone().filter(|&node| need.may_be_on(node));
         of_class.map(move |node| (node, fit))
     });
     let room = |(node, fit): (usize, &Fit)| {
@@ -133,7 +133,7 @@ impl<'a> Several<'a> {
     fn new(machine: &'a Machine, need: &'a Need, free: impl Fn(usize) -> Option<Vec<u64>>) -> Self {
         let of_use = |&node: &usize| {
             let class = machine.class_of[node];
-            need.kinds.iter().any(|kind| kind.fits[class].is_some())
+            need.may_be_on(node) && need.kinds.iter().any(|kind| kind.fits[class].is_some())
         };
         let is_whole =
             |node: usize, free: &Vec<u64>| !need.exclusive || *free == machine.class(node).has;

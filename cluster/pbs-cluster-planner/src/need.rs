@@ -117,6 +117,8 @@ pub(crate) struct Need {
     pub(crate) scatter: bool,
     /// Nodes are taken whole.
     pub(crate) exclusive: bool,
+    /// Nodes on which no chunk may be, in their order.
+    pub(crate) avoided: Vec<usize>,
     /// Time for which the nodes are booked: the requested time and the margin.
     pub(crate) duration_s: u64,
     /// Part of the duration for preparing and cleaning the nodes.
@@ -229,12 +231,17 @@ impl Need {
                 fits: machine.classes.iter().map(|class| fit(class).map(one)).collect(),
             }
         });
+        let avoided = rset.avoid.iter().filter_map(|name| machine.node_by_name(name));
+        let mut avoided: Vec<usize> = avoided.collect();
+        avoided.sort_unstable();
+        avoided.dedup();
         let need = Self {
             kinds: kinds.collect(),
             sums,
             job_wide,
             scatter,
             exclusive,
+            avoided,
             duration_s,
             margin_s: 0,
         };
@@ -254,11 +261,17 @@ impl Need {
         self.duration_s - self.margin_s
     }
 
+    /// Whether chunks may be on a node, as far as the user says.
+    pub(crate) fn may_be_on(&self, node: usize) -> bool {
+        self.avoided.binary_search(&node).is_err()
+    }
+
     /// Each kind of chunk has nodes enough, taken by itself.
     fn check(&self, machine: &Machine) -> Result<(), Impossible> {
         for (index, kind) in self.kinds.iter().enumerate() {
             let places = kind.fits.iter().zip(&machine.classes).map(|(fit, class)| {
-                let nodes = class.nodes.len() as u64;
+                let avoided = self.avoided.iter().filter(|node| class.nodes.contains(*node));
+                let nodes = (class.nodes.len() - avoided.count()) as u64;
                 fit.as_ref().map_or(0, |fit| fit.most.saturating_mul(nodes))
             });
             let places = places.fold(0u64, u64::saturating_add);

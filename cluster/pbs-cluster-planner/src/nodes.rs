@@ -341,7 +341,9 @@ impl Nodes {
                 let cores = cores(class, need, kind);
                 let gaps = &self.gaps[index];
                 for node in 0..class.nodes.len() {
-                    if gaps.earliest_s(node, cores, need.duration_s) < until_s {
+                    if need.may_be_on(class.nodes.start + node)
+                        && gaps.earliest_s(node, cores, need.duration_s) < until_s
+                    {
                         left = left.saturating_sub(fit.most);
                         if left == 0 {
                             break;
@@ -368,7 +370,7 @@ impl Nodes {
             let cores = cores(class, need, kind);
             let whole = need.exclusive.then(|| whole(class));
             let amounts = whole.as_ref().unwrap_or(&fit.amounts);
-            for node in class.nodes.clone() {
+            for node in class.nodes.clone().filter(|&node| need.may_be_on(node)) {
                 let earliest_s = self.earliest_s(machine, node, cores, need.duration_s);
                 let start_s = earliest_s.max(from_s);
                 if start_s >= best_s {
@@ -456,7 +458,8 @@ impl Nodes {
             } else {
                 (fit.most.min(kind.count), 1)
             };
-            for node in class.nodes.start.max(of.start)..class.nodes.end.min(of.end) {
+            let of_class = class.nodes.start.max(of.start)..class.nodes.end.min(of.end);
+            for node in of_class.filter(|&node| need.may_be_on(node)) {
                 let earliest_s = self.earliest_s(machine, node, cores, need.duration_s);
                 let first_s = earliest_s.max(over.start);
                 if first_s >= over.end {

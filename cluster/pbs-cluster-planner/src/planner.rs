@@ -493,7 +493,7 @@ impl Planner {
     fn out_with_room(&self, need: &Need) -> Vec<usize> {
         let has_room = |node: usize| {
             let class = self.machine.class_of[node];
-            need.kinds.iter().any(|kind| kind.fits[class].is_some())
+            need.may_be_on(node) && need.kinds.iter().any(|kind| kind.fits[class].is_some())
         };
         let nodes = 0..self.machine.node_count();
         nodes.filter(|&node| !self.nodes.is_usable(node) && has_room(node)).collect()
@@ -518,7 +518,8 @@ impl Planner {
         let nodes = 0..self.machine.node_count();
         let has_defect =
             |&node: &usize| self.nodes.is_usable(node) && !self.nodes.defect(node).is_empty();
-        nodes.filter(has_defect).filter(|&node| lacks_room(node)).collect()
+        let nodes = nodes.filter(|&node| has_defect(&node) && need.may_be_on(node));
+        nodes.filter(|&node| lacks_room(node)).collect()
     }
 
     /// Returns the memory use of the plan, without the plans of reservations.

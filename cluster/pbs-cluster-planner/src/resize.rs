@@ -88,7 +88,7 @@ fn is_alike(one: &Need, other: &Need) -> bool {
     one.kinds.len() == other.kinds.len()
         && kinds.all(|(one, other)| (one.cores, &one.fits) == (other.cores, &other.fits))
         && (one.scatter, one.exclusive) == (other.scatter, other.exclusive)
-        && one.job_wide == other.job_wide
+        && (&one.job_wide, &one.avoided) == (&other.job_wide, &other.avoided)
 }
 
 /// Returns the additional need and the indices of its kinds of chunks; `None` if nothing is added.
@@ -97,6 +97,7 @@ fn addition(old: &Need, need: &Need, duration_s: u64) -> Option<(Need, Vec<u32>)
         kinds: Vec::new(),
         sums: Vec::new(),
         job_wide: Vec::new(),
+        avoided: need.avoided.clone(),
         duration_s,
         margin_s: 0,
         ..*need

@@ -33,12 +33,17 @@ struct Wanted {
     scatter: bool,
     exclusive: bool,
     duration_s: u64,
+    /// Nodes on which nothing of it may be.
+    avoided: Vec<usize>,
 }
 
 impl Oracle {
-    /// Returns the free amounts of a node throughout the wanted duration; `None` if the request is
-    /// exclusive and the node is in use.
+    /// Returns the free amounts of a node throughout the wanted duration; `None` if the request
+    /// avoids the node, or is exclusive and the node is in use.
     fn free(&self, node: usize, from_s: u64, wanted: &Wanted) -> Option<[u64; 2]> {
+        if wanted.avoided.contains(&node) {
+            return None;
+        }
         let mut least = self.has[node];
         for time_s in from_s..from_s + wanted.duration_s {
             let mut free = self.has[node];
@@ -113,7 +118,7 @@ fn machine(random: &mut Random) -> (Machine, Vec<[u64; 2]>) {
     (machine, has)
 }
 
-fn wanted(random: &mut Random) -> (Wanted, Rset) {
+fn wanted(random: &mut Random, machine: &Machine) -> (Wanted, Rset) {
     let mut text = String::new();
     let mut chunks = Vec::new();
     for part in 0..1 + random.below(2) {
@@ -136,9 +141,14 @@ fn wanted(random: &mut Random) -> (Wanted, Rset) {
     if exclusive {
         rset.place.sharing = Some(Sharing::Exclusive);
     }
-    let wanted =
-        Wanted { chunks, scatter: arrangement == 1, exclusive, duration_s: 1 + random.below(20) };
-    (wanted, rset)
+    let mut avoided = Vec::new();
+    if random.below(4) == 0 {
+        avoided.extend((0..machine.node_count()).filter(|_| random.below(3) == 0));
+        rset.avoid = avoided.iter().map(|&node| machine.node_name(node).into()).collect();
+    }
+    let scatter = arrangement == 1;
+    let duration_s = 1 + random.below(20);
+    (Wanted { chunks, scatter, exclusive, duration_s, avoided }, rset)
 }
 
 /// Converts the planner's placement for the oracle. Panics if the placement is invalid.
@@ -148,6 +158,7 @@ fn used(planner: &Planner, id: RequestId, wanted: &Wanted, start_s: u64, has: &[
     for (node, amounts) in planner.used_by(id) {
         let amounts = [amounts[0], amounts[1]];
         assert!(amounts[0] <= has[node][0] && amounts[1] <= has[node][1]);
+        assert!(!wanted.avoided.contains(&node));
         nodes.push((node, amounts));
     }
     if !wanted.exclusive {
@@ -172,7 +183,7 @@ fn every_start_is_the_earliest() {
         let mut wants: Vec<(RequestId, Wanted)> = Vec::new();
         for _ in 0..30 {
             asked += 1;
-            let (wanted, rset) = wanted(&mut random);
+            let (wanted, rset) = wanted(&mut random, planner.machine());
             let from_s = random.below(30);
             let mut request = Request::new(rset, wanted.duration_s);
             request.when = When::After { start_s: from_s };
@@ -277,7 +288,7 @@ fn every_start_is_the_earliest_under_rules() {
         // Of each request: user, cores, whether the pool lets it in.
         let mut whose: Vec<(RequestId, usize, u64, bool)> = Vec::new();
         for _ in 0..30 {
-            let (mut wanted, mut rset) = wanted(&mut random);
+            let (mut wanted, mut rset) = wanted(&mut random, planner.machine());
             wanted.exclusive = false;
             rset.place.sharing = None;
             let from_s = random.below(30);

@@ -55,6 +55,21 @@ fn scattered_chunks_are_one_a_node() {
     assert!(planner.submit(0, &ask("4:ncpus=1,place=scatter", 10)).is_err());
 }
 
+/// Nodes that a request avoids are never taken, and one that is none of the cluster excludes
+/// nothing.
+#[test]
+fn avoided_nodes_are_not_taken() {
+    let mut planner = nodes(&[4, 4, 8]);
+    assert_eq!(at_once(&mut planner, "ncpus=2,avoid=n1:n3:other"), ["n2"]);
+    assert_eq!(at_once(&mut planner, "2:ncpus=1,place=scatter,avoid=n2"), ["n1", "n3"]);
+    let mut planner = nodes(&[4, 4, 8]);
+    assert_eq!(at_once(&mut planner, "ncpus=1+ncpus=2,avoid=n1:n3"), ["n2", "n2"]);
+    for rset in ["ncpus=1,avoid=n1:n2:n3", "ncpus=8,avoid=n3", "2:ncpus=8,avoid=n1"] {
+        assert!(planner.submit(0, &ask(rset, 10)).is_err(), "{rset}");
+    }
+    assert!(planner.submit(0, &ask("3:ncpus=1,place=scatter,avoid=n2", 10)).is_err());
+}
+
 #[test]
 fn mappings_are_chosen_by_policy() {
     let nodes = [(4, "a"), (4, "b"), (4, "b")];

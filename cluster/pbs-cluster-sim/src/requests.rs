@@ -70,6 +70,7 @@ impl Requests {
             chunks,
             job_wide: Vec::new(),
             place: Placement { arrangement: Arrangement::Free, sharing: None },
+            avoid: Vec::new(),
         }
     }
 }

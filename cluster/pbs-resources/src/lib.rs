@@ -30,7 +30,9 @@ pub use cursor::is_word;
 pub use duration::{format_duration, parse_duration_s};
 pub use error::Error;
 pub use rset::{Arrangement, Chunk, Item, Placement, Rset, Sharing, Value};
-pub use rset_text::{format_items, parse_items, CHUNK_ITEMS, RSET_BYTES, RSET_CHUNKS};
+pub use rset_text::{
+    format_items, parse_items, AVOIDED_NODES, CHUNK_ITEMS, RSET_BYTES, RSET_CHUNKS,
+};
 pub use size::{format_size, parse_size_bytes};
 
 /// Resources that every cluster has, with nothing declared: cores, bytes of memory, bytes

@@ -24,6 +24,9 @@ pub struct Rset {
     pub job_wide: Vec<Item>,
     /// Placement of the chunks.
     pub place: Placement,
+    /// Names of nodes on which no chunk may be, each once and in their order. A name that is none
+    /// of the cluster's excludes nothing.
+    pub avoid: Vec<String>,
 }
 
 /// Resources that are taken together on one node, and so many times.

@@ -2,7 +2,7 @@
 //! Parser and display of requests.
 //!
 //! ```text
-//! request = ["rset="] chunks {"," job-wide} ["," "place=" place]
+//! request = ["rset="] chunks {"," job-wide} ["," "place=" place] ["," "avoid=" node {":" node}]
 //! chunks  = [count ":"] chunk {"+" [count ":"] chunk}
 //! chunk   = item {":" item}
 //! item    = name "=" value
@@ -10,10 +10,11 @@
 //! ```
 //!
 //! Spaces may be around `+` and `,`. A request has at most [`RSET_BYTES`] bytes, [`RSET_CHUNKS`]
-//! chunks that differ, and [`CHUNK_ITEMS`] resources in one of them. Services read requests of
-//! users whom nobody knows, and what is planned of one grows with its chunks.
+//! chunks that differ, [`CHUNK_ITEMS`] resources in one of them, and avoids [`AVOIDED_NODES`] nodes.
+//! Services read requests of users whom nobody knows, and what is planned of one grows with its
+//! chunks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -29,6 +30,8 @@ pub const RSET_BYTES: usize = 64 << 10;
 pub const RSET_CHUNKS: usize = 256;
 /// Greatest number of resources in a chunk, and of the job as a whole.
 pub const CHUNK_ITEMS: usize = 64;
+/// Greatest number of nodes that a request avoids.
+pub const AVOIDED_NODES: usize = 64;
 
 const PLACES: &str = "write free, pack or scatter, then :excl or :shared: place=scatter:excl";
 
@@ -52,6 +55,7 @@ impl FromStr for Rset {
         let chunks = chunks(&mut cursor)?;
         let mut job_wide: Vec<Item> = Vec::new();
         let mut place = None;
+        let mut avoid = Vec::new();
         loop {
             cursor.skip_spaces();
             if cursor.is_at_end() {
@@ -69,6 +73,13 @@ impl FromStr for Rset {
                 place = Some(read_place(&mut cursor)?);
                 continue;
             }
+            if cursor.take("avoid=") {
+                if !avoid.is_empty() {
+                    return Err(start.error("avoid stands here again; write it once"));
+                }
+                avoid = read_avoid(&mut cursor)?;
+                continue;
+            }
             let item = item(&mut cursor)?;
             if job_wide.iter().any(|other| other.resource == item.resource) {
                 return Err(twice(&start, &item, "the job as a whole"));
@@ -78,7 +89,7 @@ impl FromStr for Rset {
             }
             job_wide.push(item);
         }
-        let rset = Self { chunks, job_wide, place: place.unwrap_or_default() };
+        let rset = Self { chunks, job_wide, place: place.unwrap_or_default(), avoid };
         check_sums(&rset)?;
         Ok(rset)
     }
@@ -262,6 +273,31 @@ fn read_place(cursor: &mut Cursor<'_>) -> Result<Placement, Error> {
     }
 }
 
+/// Reads names of nodes: `n01:n02`.
+fn read_avoid(cursor: &mut Cursor<'_>) -> Result<Vec<String>, Error> {
+    let mut names = BTreeSet::new();
+    loop {
+        let start = *cursor;
+        let name = cursor.take_while(is_of_word);
+        if name.is_empty() {
+            let found = start.found();
+            return Err(start.error(format!(
+                "the name of a node must be here, not {found}; write avoid=n01:n02"
+            )));
+        }
+        names.insert(name.to_string());
+        if names.len() > AVOIDED_NODES {
+            return Err(start.error(format!(
+                "a request avoids at most {AVOIDED_NODES} nodes; ask for an attribute of the \
+                 others instead"
+            )));
+        }
+        if !cursor.take(":") {
+            return Ok(names.into_iter().collect());
+        }
+    }
+}
+
 /// All chunks together have to fit into 64 bits, so that nobody after this has to ask.
 fn check_sums(rset: &Rset) -> Result<(), Error> {
     let mut counts = rset.chunks.iter().map(|chunk| chunk.count);
@@ -352,6 +388,9 @@ impl fmt::Display for Rset {
         }
         if self.place != Placement::default() {
             write!(f, ",place={}", self.place)?;
+        }
+        if !self.avoid.is_empty() {
+            write!(f, ",avoid={}", self.avoid.join(":"))?;
         }
         Ok(())
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Errors of unreadable texts, with their column and the correction.
 
-use pbs_resources::{parse_items, Condition, Rset, CHUNK_ITEMS, RSET_BYTES, RSET_CHUNKS};
+use pbs_resources::{
+    parse_items, Condition, Rset, AVOIDED_NODES, CHUNK_ITEMS, RSET_BYTES, RSET_CHUNKS,
+};
 
 /// Requests of PBS Pro and Torque are refused with the request in words of this system.
 #[test]
@@ -59,6 +61,9 @@ fn wrong_requests_are_refused() {
         ("ncpus=1,place=pack,place=free", 20, "place stands here again"),
         ("ncpus=1:größe=2", 11, "has no value"),
         ("ncpus=ä", 7, "must have a value here, not \"ä\""),
+        ("ncpus=1,avoid=", 15, "the name of a node must be here"),
+        ("ncpus=1,avoid=a:", 17, "the name of a node must be here"),
+        ("ncpus=1,avoid=a,avoid=b", 17, "avoid stands here again"),
     ] {
         let error = text.parse::<Rset>().unwrap_err();
         assert_eq!(error.column, column, "{text}: {error}");
@@ -77,11 +82,14 @@ fn requests_have_limits() {
     let chunks = |count: usize| vec!["9:ncpus=1"; count].join("+");
     let in_chunk = |count| items(count).join(":");
     let of_job = |count| format!("ncpus=1,{}", items(count).join(","));
+    let nodes = |count| (0..count).map(|at| format!("n{at}")).collect::<Vec<_>>().join(":");
+    let avoided = |count| format!("ncpus=1,avoid={}", nodes(count));
     let long = |bytes: usize| format!("ncpus=1:a={}", "x".repeat(bytes - "ncpus=1:a=".len()));
     for (text, more, words) in [
         (chunks(RSET_CHUNKS), chunks(RSET_CHUNKS + 1), "at most 256 chunks"),
         (in_chunk(CHUNK_ITEMS), in_chunk(CHUNK_ITEMS + 1), "a chunk has at most 64 resources"),
         (of_job(CHUNK_ITEMS), of_job(CHUNK_ITEMS + 1), "as a whole has at most 64 resources"),
+        (avoided(AVOIDED_NODES), avoided(AVOIDED_NODES + 1), "avoids at most 64 nodes"),
         (long(RSET_BYTES), long(RSET_BYTES + 1), "at most 65536 bytes long"),
     ] {
         assert!(text.parse::<Rset>().is_ok(), "{words}");

@@ -61,6 +61,8 @@ fn a_written_request_is_read_as_the_same() {
         ("ncpus=1,place=pack,disk=1t", "rset=ncpus=1,disk=1t,place=pack"),
         ("1:gtx1080=1,place=:excl", "rset=gtx1080=1,place=free:excl"),
         ("2:2x4=grid", "rset=2:2x4=grid"),
+        ("ncpus=1,avoid=n02:n01:n02", "rset=ncpus=1,avoid=n01:n02"),
+        ("ncpus=1,avoid=n.1,place=pack,sw=a", "rset=ncpus=1,sw=a,place=pack,avoid=n.1"),
     ] {
         let rset = read(text);
         assert_eq!(rset.to_string(), canonical, "{text}");

@@ -155,6 +155,7 @@ impl<'a> Whole<'a> {
             }],
             job_wide: Vec::new(),
             place: Placement { arrangement: Arrangement::Free, sharing: None },
+            avoid: Vec::new(),
         };
         let request = Request {
             when: When::Deadline { end_s: job.deadline_s, late: false },
