@@ -351,6 +351,28 @@ fn disk_space_of_nodes_is_planned() {
     assert!(start_s(&jobs[1]) > start_s(&jobs[0]));
 }
 
+/// A job stays away from the nodes that its user excludes, at its submission or later.
+#[test]
+#[ignore = "needs a cluster"]
+fn excluded_nodes_are_not_used() {
+    let lab = Lab::new("excluded-nodes");
+    let long = submit(&["-N2", "-n4", "--mem=100", "-t1", "--exclude=n[03-16]"], "sleep 6");
+    until("it runs", || state(&long) == "RUNNING");
+    assert_eq!(show(&long, "NodeList"), "n[01-02]");
+    let next = submit(&["-N14", "-n28", "--mem=100", "-t1", "--exclude=n01,n02"], "sleep 3");
+    let last = submit(&["-N1", "-n1", "--mem=100", "-t1", "--exclude=n03"], "true");
+    until("it is planned", || !lab.planned_nodes(&last).is_empty());
+    let of_last = format!("JobId={last}");
+    let (said, is_well) = user(&["scontrol", "update", &of_last, "ExcNodeList=n[01-04]"]);
+    assert!(is_well || state(&last) != "PENDING", "{said}");
+    for job in [&long, &next, &last] {
+        lab.ends_as(job, "completed");
+    }
+    assert_eq!(show(&next, "NodeList"), "n[03-16]");
+    let ran = show(&last, "NodeList");
+    assert!(!["n01", "n02", "n03", "n04"].contains(&&*ran) || !is_well, "{ran}");
+}
+
 /// The nodes of two jobs fail. One job was submitted with --requeue, and is planned anew; the other
 /// is over.
 #[test]

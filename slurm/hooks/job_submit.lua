@@ -192,7 +192,7 @@ local SIZES = {
 	"min_nodes", "max_nodes", "min_cpus", "max_cpus", "pn_min_cpus", "pn_min_memory",
 	"pn_min_tmp_disk", "num_tasks", "ntasks_per_node", "ntasks_per_socket", "ntasks_per_tres",
 	"cpus_per_task", "sockets_per_node", "cores_per_socket", "threads_per_core", "shared",
-	"contiguous", "features", "core_spec", "cpus_per_tres", "licenses", "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task",
+	"contiguous", "features", "core_spec", "cpus_per_tres", "exc_nodes", "licenses", "tres_per_job", "tres_per_node", "tres_per_socket", "tres_per_task",
 }
 
 local function is_change(value)

@@ -11,8 +11,10 @@ use std::collections::hash_map::RandomState;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
 
+use pbs_resources::AVOIDED_NODES;
+
 use crate::conf::seconds;
-use crate::demands::{features_of, gres_of, licenses_of, Demands, Gres, Per};
+use crate::demands::{excluded_of, features_of, gres_of, licenses_of, Demands, Gres, Per};
 use crate::steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, Unread};
 
 /// Between columns.
@@ -30,6 +32,9 @@ const NO_TASKS: u64 = 65_534;
 
 /// Longest part of an unreadable row that is told.
 const TOLD_CHARS: usize = 200;
+
+/// Longest part of an option's value that is told: the reason behind it has to have room.
+const VALUE_CHARS: usize = 60;
 
 /// Mark at the beginning of each row of an answer of `squeue`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,7 +175,10 @@ fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
     let required = hosts(required)?;
     let given = |option: &str, value: &str, rest: &str| {
         let is_none = matches!(value, "" | "(null)" | "N/A" | "none" | "0");
-        (!is_none).then(|| format!("--{option}={value}: {rest}"))
+        let mut chars = value.chars();
+        let begin: String = chars.by_ref().take(VALUE_CHARS).collect();
+        let more = chars.next().map_or("", |_| "...");
+        (!is_none).then(|| format!("--{option}={begin}{more}: {rest}"))
     };
     let unless = |is_read: bool, option: &str, value: &str, rest: &str| {
         given(option, value, rest).filter(|_| !is_read)
@@ -178,6 +186,7 @@ fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
     let counts = [nodes_wanted, cpus, min_cpus].map(str::parse);
     let bytes = memory_bytes(memory);
     let tmp_bytes = memory_bytes(tmp);
+    let excluded_nodes = excluded_of(excluded);
     let is_read = counts.iter().all(Result::is_ok) && bytes.is_some();
     let [nodes_wanted, cpus, min_cpus] = counts.map(|count| count.unwrap_or(1));
     let unread = || {
@@ -187,11 +196,14 @@ fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
     };
     let foreign = [
         (!is_read).then(unread),
-        given(
+        unless(
+            excluded_nodes.as_ref().is_some_and(|nodes| nodes.len() <= AVOIDED_NODES),
             "exclude",
             excluded,
-            "the planner chooses the nodes; leave out --exclude, or name features of nodes with \
-             --constraint",
+            &format!(
+                "these nodes can't be read, or are more than {AVOIDED_NODES}; exclude fewer, or \
+                 name features of the others with --constraint"
+            ),
         ),
         unless(
             features_of(features).is_some(),
@@ -258,6 +270,8 @@ fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
             features: features_of(features).unwrap_or_default(),
             // Unreadable ones are in `foreign`.
             licenses: licenses_of(licenses).unwrap_or_default(),
+            // An unreadable list, or one that is too long, is in `foreign`.
+            excluded: excluded_nodes.unwrap_or_default(),
             // An unreadable amount is in `foreign`.
             tmp_bytes: tmp_bytes.unwrap_or_default(),
             ..Demands::default()
@@ -557,6 +571,10 @@ mod tests {
         columns.join(&END.to_string())
     }
 
+    fn names(count: u32) -> Vec<String> {
+        (1..=count).map(|number| format!("n{number:02}")).collect()
+    }
+
     /// Reads rows that `squeue` has printed.
     fn read(rows: &[String]) -> (Vec<JobSeen>, Vec<Unread>) {
         let mark = Mark::new();
@@ -618,6 +636,17 @@ mod tests {
         let refused = of("BadConstraints");
         assert!(refused.is_refused && refused.reason == "BadConstraints");
         assert!(!of("Resources").is_refused && of("None").reason.is_empty());
+        let without = job(&[(17, "n[02-03],n01")]);
+        assert_eq!((&without.demands.excluded[..], without.foreign), (&names(3)[..], None));
+        for (list, begin) in
+            [("n[0-64]", "--exclude=n[0-64]: these nodes"), ("n[1", "--exclude=n[1: ")]
+        {
+            let foreign = job(&[(17, list)]).foreign.unwrap();
+            assert!(foreign.starts_with(begin) && foreign.contains("more than 64"), "{foreign}");
+        }
+        let long = names(100).join(",");
+        let foreign = job(&[(17, &long)]).foreign.unwrap();
+        assert!(foreign.contains("...: these nodes") && foreign.len() < 250, "{foreign}");
         let with_tmp = job(&[(25, "1.50G")]);
         assert_eq!((with_tmp.demands.tmp_bytes, with_tmp.foreign), (3 << 29, None));
         assert!(job(&[(25, "100X")]).foreign.unwrap().starts_with("--tmp=100X: "));

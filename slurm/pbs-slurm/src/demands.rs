@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pbs_resources::Item;
-use pbs_resources::Value;
+use pbs_resources::{is_word, Item, Value};
+
+use crate::conf::expand;
 
 /// Name of the disk space for temporary files in the site file.
 pub(crate) const TMP_DISK: &str = "tmp-disk";
@@ -53,6 +54,8 @@ pub struct Demands {
     pub bytes_per_gpu: u64,
     /// Disk space for temporary files on each node; 0: not given.
     pub tmp_bytes: u64,
+    /// Names of nodes that it does not use, each once and in their order.
+    pub excluded: Vec<String>,
     /// Features that each node has.
     pub features: Vec<String>,
     /// Licences with their numbers.
@@ -131,6 +134,18 @@ impl Demands {
         });
         licenses.collect()
     }
+}
+
+/// Reads a list of excluded nodes: `n01,n[04-06]`; `None` if it can't be read.
+pub(crate) fn excluded_of(text: &str) -> Option<Vec<String>> {
+    let mut names = match text {
+        "" | "(null)" => Vec::new(),
+        text => expand(text).ok()?,
+    };
+    names.sort_unstable();
+    names.dedup();
+    // Requests are stored as text, in which other characters have a meaning.
+    names.iter().all(|name| is_word(name)).then_some(names)
 }
 
 /// Name of a feature in the site file.
@@ -286,6 +301,15 @@ mod tests {
         let names: Vec<String> =
             demands.of_node(1).into_iter().map(|item| item.to_string()).collect();
         assert_eq!(names, ["gres-gpu=3", "gres-gpu-a100=1", "gres-gpu-k80=2"]);
+    }
+
+    #[test]
+    fn excluded_nodes_are_read_as_slurm_writes_them() {
+        assert_eq!(excluded_of("n2,n[01-02],n2").unwrap(), ["n01", "n02", "n2"]);
+        assert_eq!(excluded_of("(null)").unwrap(), [""; 0]);
+        for other in ["n[1", "n1;n2", "n1:n2", "n[1-99999999]"] {
+            assert_eq!(excluded_of(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -379,6 +379,42 @@ fn disk_space_is_planned_like_memory() {
     assert_eq!(lab.outcome(next), "completed");
 }
 
+/// A job is never planned on a node that it excludes, also if its user changes that, and is declined
+/// if no other node would do.
+#[test]
+fn excluded_nodes_are_never_planned() {
+    let mut lab = Lab::new("excluded-nodes");
+    let without = |nodes: &[&str]| Demands {
+        excluded: nodes.iter().map(|&node| node.into()).collect(),
+        ..Demands::default()
+    };
+    let job = submit(&mut lab, 1, without(&["n01", "n02", "other"]));
+    let wide = lab.slurm.submit(2, 3, 6, 60, 20);
+    lab.slurm.alter(wide, |job| job.demands = without(&["n03"]));
+    let all = ["n01", "n02", "n03", "n04"];
+    let none = submit(&mut lab, 3, without(&all));
+    lab.turn();
+    assert_eq!(lab.row(job).nodes[0].node, "n03");
+    let nodes: Vec<_> = lab.row(wide).nodes.iter().map(|part| part.node.clone()).collect();
+    assert_eq!(nodes, ["n01", "n02", "n04"]);
+    assert!(lab.slurm.told[&none].starts_with("declined: "), "{}", lab.slurm.told[&none]);
+    // Its user needs less, and the other one more, while there is no planner.
+    let late = submit(&mut lab, 4, Demands::default());
+    lab.slurm.alter(late, |job| job.start_s = Some(T + 100));
+    lab.seconds(2);
+    let before = lab.row(late).nodes[0].node.clone();
+    lab.slurm.alter(late, |job| job.demands = without(&[&before]));
+    lab.slurm.alter(none, |job| job.demands = without(&all[1..]));
+    lab.restart();
+    lab.seconds(2);
+    assert_ne!(lab.row(late).nodes[0].node, before);
+    lab.seconds(140);
+    for job in [job, wide, late, none] {
+        assert_eq!(last_outcome(&mut lab, job), "completed");
+    }
+    assert_eq!(lab.slurm.job(none).unwrap().nodes, ["n01"]);
+}
+
 /// A job that Slurm would never start is committed once, and declined with Slurm's reason.
 #[test]
 fn a_job_that_slurm_would_never_start_is_declined_with_the_reason() {

@@ -588,14 +588,14 @@ fn what_is_held_without_a_planner_stays_held() {
             lab.seconds(if is_committed { 57 } else { 2 });
             assert_eq!(committed(&lab.state(job)), is_committed);
             lab.slurm.alter(job, |job| match change {
-                "foreign" => job.foreign = Some("--exclude=n01: leave it out".into()),
+                "foreign" => job.foreign = Some("--contiguous: leave it out".into()),
                 held => job.words = held.into(),
             });
             lab.restart();
             lab.seconds(90);
             assert_eq!(lab.state(job), JobState::Pending(Hold::Admin), "{case} {change}");
             let told = &lab.slurm.told[&job];
-            assert!(told.starts_with("held by") || told.contains("--exclude"), "{told}");
+            assert!(told.starts_with("held by") || told.contains("--contiguous"), "{told}");
             lab.slurm.alter(job, |job| (job.words, job.foreign) = ("pbs".into(), None));
             lab.seconds(20);
             assert_eq!(lab.state(job), JobState::Over("completed".into()), "{case} {change}");
@@ -610,7 +610,7 @@ fn users_of_declined_jobs_are_told_a_few_at_a_time() {
     let mut lab = Lab::new("declined-flood");
     let declined: Vec<Key> = (1..=40).map(|job| lab.slurm.submit(job, 1, 1, 60, 5)).collect();
     for &job in &declined {
-        lab.slurm.exclude_node(job);
+        lab.slurm.want_contiguous(job);
     }
     let planned = lab.slurm.submit(41, 1, 1, 60, 5);
     for turns in 1..=12 {
@@ -634,14 +634,14 @@ fn users_of_declined_jobs_are_told_a_few_at_a_time() {
 fn users_are_told_once_slurm_takes_orders_again() {
     let mut lab = Lab::new("declined-while-mute");
     let job = lab.slurm.submit(1, 1, 1, 60, 5);
-    lab.slurm.exclude_node(job);
+    lab.slurm.want_contiguous(job);
     lab.slurm.alter(job, |job| job.state = JobState::Pending(Hold::Admin));
     lab.slurm.is_mute = true;
     lab.seconds(5);
     assert!(!lab.slurm.told.contains_key(&job));
     lab.slurm.is_mute = false;
     lab.seconds(15);
-    assert!(lab.slurm.told[&job].contains("--exclude"), "{:?}", lab.slurm.told);
+    assert!(lab.slurm.told[&job].contains("--contiguous"), "{:?}", lab.slurm.told);
 }
 
 /// A job that Slurm or an operator sends back and holds stays held, whether there is a planner then

@@ -471,10 +471,10 @@ fn an_explanation_that_fails_is_given_again() {
     for fault in [Fault::Later, Fault::Denied("no key".into())] {
         let mut lab = Lab::new(&format!("explained-again-{fault}"));
         let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 5);
-        lab.fake.lock().slurm.exclude_node(key);
+        lab.fake.lock().slurm.want_contiguous(key);
         lab.fake.lock().failing_shows = Some((1, fault.clone()));
         let begun = Instant::now();
-        while !lab.told(key).contains("--exclude") {
+        while !lab.told(key).contains("--contiguous") {
             assert!(begun.elapsed() < PATIENCE, "{fault}: {:?}", lab.news);
             lab.second();
         }
@@ -494,13 +494,13 @@ fn an_explanation_that_is_refused_keeps_no_other_back() {
     let keys: Vec<Key> =
         (1..=2).map(|job| lab.fake.lock().slurm.submit(job, 1, 1, 60, 5)).collect();
     for &key in &keys {
-        lab.fake.lock().slurm.exclude_node(key);
+        lab.fake.lock().slurm.want_contiguous(key);
     }
     lab.fake.lock().silent = Some(keys[0]);
-    lab.until("the other is told", |lab| lab.told(keys[1]).contains("--exclude"));
+    lab.until("the other is told", |lab| lab.told(keys[1]).contains("--contiguous"));
     lab.fake.lock().silent = None;
     let begun = Instant::now();
-    while !lab.told(keys[0]).contains("--exclude") {
+    while !lab.told(keys[0]).contains("--contiguous") {
         assert!(begun.elapsed() < PATIENCE, "{:?}", lab.news);
         lab.second();
     }
@@ -511,7 +511,7 @@ fn an_explanation_that_is_refused_keeps_no_other_back() {
 fn nobody_explains_without_end() {
     let mut lab = Lab::new("explained-without-end");
     let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 5);
-    lab.fake.lock().slurm.exclude_node(key);
+    lab.fake.lock().slurm.want_contiguous(key);
     lab.fake.lock().failing_shows = Some((u64::MAX, Fault::Gone));
     lab.until("it is explained", |lab| lab.fake.lock().shows > 0);
     // What fails is reported once a second.

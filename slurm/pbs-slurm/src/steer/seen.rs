@@ -261,7 +261,7 @@ impl JobSeen {
         // So many tasks are to be possible on each node, even if there are fewer.
         let limit = self.demands.tasks_per_node;
         let least = self.min_cpus.max(limit.saturating_mul(self.of_task()));
-        if node.tmp_bytes < self.demands.tmp_bytes {
+        if node.tmp_bytes < self.demands.tmp_bytes || self.demands.excluded.contains(&node.name) {
             return 0;
         }
         if node.cpus < least || !self.demands.fit(&node.features, &node.gres) {
@@ -514,6 +514,7 @@ mod tests {
         assert_eq!(laid_out(|job| job.demands.features = vec!["ib".into()]), 2);
         assert_eq!(laid_out(|job| job.memory = Memory::OfNode(2 << 30)), 2);
         assert_eq!(laid_out(|job| job.demands.tmp_bytes = 2 << 30), 2);
+        assert_eq!(laid_out(|job| job.demands.excluded = vec!["n0".into()]), 2);
         for per in [Per::Node, Per::Job] {
             let mut job = job(5, 1, 1);
             job.demands.gres = vec![(per, gpus(1))];

@@ -250,8 +250,8 @@ impl Simulated {
     }
 
     /// A user has a job ask for something that can't be planned.
-    pub fn exclude_node(&mut self, key: Key) {
-        self.alter(key, |job| job.foreign = Some("--exclude=n01: leave it out".into()));
+    pub fn want_contiguous(&mut self, key: Key) {
+        self.alter(key, |job| job.foreign = Some("--contiguous: leave it out".into()));
     }
 
     /// A running job waits again, with its nodes still written down.
@@ -333,6 +333,9 @@ impl Simulated {
             return;
         }
         let each = seen.cpus_each();
+        if seen.required.iter().any(|node| seen.demands.excluded.contains(node)) {
+            return;
+        }
         let has_room = |node: &String| self.free(node) >= each && self.has_gres(node, seen);
         if !seen.required.iter().all(has_room) {
             return;

@@ -138,6 +138,7 @@ pub fn wish_of(
         chunk.items.extend(job.demands.of_node(job.tasks_with_gres()));
     }
     rset.job_wide.extend(job.demands.of_job());
+    rset.avoid.clone_from(&job.demands.excluded);
     let begin_s = job.start_s.filter(|&start_s| start_s > now_s);
     let when = match (words.deadline_s, words.start_s, begin_s) {
         (Some(end_s), _, None) => When::Deadline { end_s, late: words.is_late },
@@ -159,8 +160,8 @@ pub fn wish_of(
     })
 }
 
-/// Whether a request has the generic resources, disk space, features, licences and times that its
-/// job wants now; `rset` is that of the request.
+/// Whether a request has the generic resources, disk space, features, licences, excluded nodes and
+/// times that its job wants now; `rset` is that of the request.
 ///
 /// Cores and memory are not compared: the batch system shows others of a committed job. Amounts on
 /// each node are those for the planned number of nodes.
@@ -177,6 +178,9 @@ pub(crate) fn has_demands_of(job: &JobSeen, row: &Row, rset: &Rset) -> bool {
     let of_node = job.demands.of_node(job.tasks_with_gres_on(nodes));
     let planned = rset.chunks.first().map_or(&[][..], |chunk| &chunk.items);
     if names(planned) != names(&of_node) || names(&rset.job_wide) != names(&job.demands.of_job()) {
+        return false;
+    }
+    if rset.avoid != job.demands.excluded {
         return false;
     }
     let planned = match row.when.parse() {
