@@ -33,6 +33,10 @@ fn submitted_jobs_are_held_planned_and_shown() {
     let next = submit(&["-N2", "-n4", "-t1"], "sleep 1");
     until("it is held for good", || show(&next, "Reason") == "JobHeldAdmin");
     until("its plan is shown", || show(&next, "AdminComment").starts_with("\"planned"));
+    // A date, as in "planned for 2026-12-01T08:00:00+00:00 on n[01-02]".
+    let (text, _) = try_run("scontrol", &["show", "job", "-o", &next]);
+    let told = text.split("AdminComment=\"planned for ").nth(1).unwrap_or_default();
+    assert!(told.contains("T") && told.contains("+00:00 on n"), "{text}");
     // Neither its user nor anybody else's commands let it go.
     for attempt in [
         vec!["scontrol", "release", &*next],

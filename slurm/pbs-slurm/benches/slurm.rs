@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use pbs_manager::ledger::Access;
 use pbs_manager::Manager;
-use pbs_slurm::steer::{Controller, Key, Link, Settings, Steer};
+use pbs_slurm::steer::{Commitment, Controller, Key, Link, Settings, Steer};
 use pbs_slurm::{serve, Hints, Options, Pipe, Serving, Slurm};
 use pbs_uapi::clock::since_1970;
 
@@ -79,6 +79,11 @@ fn as_slurm_user() {
     std::env::set_var("PATH", format!("{}:{path}", bin.display()));
 }
 
+/// A commitment to nodes; without a start at once.
+fn at(nodes: &[String], start_s: Option<u64>) -> Commitment {
+    Commitment { nodes: nodes.to_vec(), start_s, ..Commitment::default() }
+}
+
 /// A key that a job is named by.
 fn key(job: u32) -> Key {
     Key { job, index: None, submit_s: 0 }
@@ -137,7 +142,7 @@ fn releases(slurm: &mut Slurm, marks: &Path) {
         // Not always in the same phase of Slurm's round.
         std::thread::sleep(Duration::from_millis((place as u64 * 37) % 1000));
         let from = now_s();
-        let done = slurm.commit(key(job), &node(place), None, None, None);
+        let done = slurm.commit(key(job), &at(&node(place), None));
         assert_eq!(done, Ok(()));
         all.push(mark(&path) - from);
     }
@@ -163,7 +168,7 @@ fn committed(slurm: &mut Slurm, marks: &Path) {
         // Let go five seconds before, as the service does.
         let left_s = start_s as f64 - 5.0 - now_s();
         std::thread::sleep(Duration::from_secs_f64(left_s.max(0.0)));
-        let done = slurm.commit(key(*job), &node(place), Some(start_s), None, None);
+        let done = slurm.commit(key(*job), &at(&node(place), Some(start_s)));
         assert_eq!(done, Ok(()));
         at_s.push(start_s);
     }
@@ -187,9 +192,9 @@ fn successors(slurm: &mut Slurm, marks: &Path) {
         for job in [first, second] {
             slurm.hold(key(job)).expect("it can be held");
         }
-        assert_eq!(slurm.commit(key(first), &node(place), None, None, None), Ok(()));
+        assert_eq!(slurm.commit(key(first), &at(&node(place), None)), Ok(()));
         std::thread::sleep(Duration::from_millis(1310));
-        assert_eq!(slurm.commit(key(second), &node(place), None, None, None), Ok(()));
+        assert_eq!(slurm.commit(key(second), &at(&node(place), None)), Ok(()));
         paths.push((end, begin));
     }
     let all = paths.iter().map(|(end, begin)| mark(begin) - mark(end));

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{eventfd, EventfdFlags};
 
-use crate::steer::{Controller, Event, Failed, Fault, Key, OrderKind, Revoked, World};
+use crate::steer::{Commitment, Controller, Event, Failed, Fault, Key, OrderKind, Revoked, World};
 
 /// Orders that are not answered yet, at most. Further ones are given later.
 const MOST_ORDERS: usize = 1024;
@@ -67,10 +67,7 @@ enum Command {
     Show(Key, Option<u64>, String),
     Commit {
         job: Key,
-        nodes: Vec<String>,
-        start_s: Option<u64>,
-        limit_s: Option<u64>,
-        least_cpus: Option<u64>,
+        of: Commitment,
         /// Number of the look by which it was planned.
         planned_by: u64,
     },
@@ -349,17 +346,8 @@ impl Controller for Relay {
         self.order(job, OrderKind::Show, Command::Show(job, start_s, why.into()))
     }
 
-    fn commit(
-        &mut self,
-        job: Key,
-        nodes: &[String],
-        start_s: Option<u64>,
-        limit_s: Option<u64>,
-        least_cpus: Option<u64>,
-    ) -> Result<(), Fault> {
-        let nodes = nodes.to_vec();
-        let planned_by = self.seen;
-        let command = Command::Commit { job, nodes, start_s, limit_s, least_cpus, planned_by };
+    fn commit(&mut self, job: Key, of: &Commitment) -> Result<(), Fault> {
+        let command = Command::Commit { job, of: of.clone(), planned_by: self.seen };
         self.order(job, OrderKind::Commit, command)
     }
 
@@ -482,11 +470,9 @@ impl<S: Served, W: Fn()> Worker<S, W> {
             Command::Commit { .. } | Command::Stop(..) if given.elapsed() >= COMMIT_AGE => {
                 Err(Fault::Later)
             }
-            Command::Commit { job, nodes, start_s, limit_s, least_cpus, planned_by } => {
+            Command::Commit { job, of, planned_by } => {
                 let planned = self.check_planned(job, planned_by);
-                let committed = planned
-                    .and_then(|()| self.served.commit(job, &nodes, start_s, limit_s, least_cpus));
-                unit(committed)
+                unit(planned.and_then(|()| self.served.commit(job, &of)))
             }
             Command::Show(job, start_s, why) => unit(self.served.show(job, start_s, &why)),
             Command::Revoke(job) => self.served.revoke(job).map(Some),

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::steer::{
-    Closing, Controller, Event, Fault, JobSeen, JobState, Key, Memory, NodeSeen, Revoked, Unread,
-    World,
+    Closing, Commitment, Controller, Event, Fault, JobSeen, JobState, Key, Memory, NodeSeen,
+    Revoked, Unread, World,
 };
 
 use crate::columns::{extras_of, jobs_of, node_format, nodes_of, Extra, Mark, EXTRA, UNSHOWN};
@@ -331,32 +331,27 @@ fn limited(job: Key, limit_s: u64) -> String {
 
 /// Commands that let a job go.
 ///
-/// With a least number of cores on each node, and the number in all, Slurm spreads them as planned.
+/// With a least number of cores on each node, and `cpus`, the number in all, Slurm spreads them as
+/// planned.
 ///
 /// Its user may change the limit as long as the job is held, even between two of these commands.
 /// After the release only operators can raise it. Therefore the planned limit comes last.
-fn commitment(
-    job: Key,
-    nodes: &[String],
-    start_s: Option<u64>,
-    limit_s: Option<u64>,
-    least_cpus: Option<(u64, u64)>,
-) -> Vec<String> {
-    let start = start_s.map_or_else(|| "now".into(), |start_s| format!("uts{start_s}"));
-    let (name, count) = (job.name(), nodes.len());
-    let nodes = nodes.join(",");
-    let why = quoted(&format!("planned on {nodes}"));
+fn commitment(job: Key, of: &Commitment, cpus: Option<u64>) -> Vec<String> {
+    let start = of.start_s.map_or_else(|| "now".into(), |start_s| format!("uts{start_s}"));
+    let (name, count) = (job.name(), of.nodes.len());
+    let nodes = of.nodes.join(",");
+    let why = quoted(&of.told);
     // As a range: its user may have given another.
     let place = format!(
         "update JobId={name} NumNodes={count}-{count} ReqNodeList={nodes} StartTime={start} \
          AdminComment=\"{why}\""
     );
     // Slurm makes a number of cores in all of the least number.
-    let least = least_cpus.map(|(least, cpus)| {
+    let least = of.least_cpus.zip(cpus).map(|(least, cpus)| {
         [format!("MinCPUsNode={least}"), format!("NumCPUs={cpus}")]
             .map(|change| format!("update JobId={name} {change}"))
     });
-    let limit = limit_s.map(|limit_s| limited(job, limit_s));
+    let limit = of.limit_s.map(|limit_s| limited(job, limit_s));
     let least = least.into_iter().flatten();
     [place].into_iter().chain(least).chain([format!("release {name}")]).chain(limit).collect()
 }
@@ -440,21 +435,14 @@ impl Controller for Slurm {
         self.say(format!("update JobId={name} StartTime={start} AdminComment=\"{why}\""))
     }
 
-    fn commit(
-        &mut self,
-        job: Key,
-        nodes: &[String],
-        start_s: Option<u64>,
-        limit_s: Option<u64>,
-        least_cpus: Option<u64>,
-    ) -> Answer {
+    fn commit(&mut self, job: Key, of: &Commitment) -> Answer {
         let own = self.own.get_mut(&job);
-        let sizes = least_cpus.zip(own).map(|(least, own)| {
+        let cpus = of.least_cpus.zip(own).map(|(least, own)| {
             (own.set, own.shown) = (Some(least), None);
-            (least, own.of_user.1)
+            own.of_user.1
         });
         // A job without its nodes is not released.
-        commitment(job, nodes, start_s, limit_s, sizes).into_iter().try_for_each(|it| self.say(it))
+        commitment(job, of, cpus).into_iter().try_for_each(|it| self.say(it))
     }
 
     fn revoke(&mut self, job: Key) -> Result<Revoked, Fault> {
@@ -518,24 +506,31 @@ impl Served for Slurm {
 #[cfg(test)]
 mod tests {
     use super::{commitment, quoted};
-    use crate::steer::Key;
+    use crate::steer::{Commitment, Key};
 
     #[test]
     fn a_commitment_ends_with_the_planned_limit() {
         let job = Key { job: 7, index: Some(3), submit_s: 1_764_000_000 };
-        let nodes = ["n01".to_string(), "n02".to_string()];
+        let of = Commitment {
+            nodes: ["n01", "n02"].map(String::from).into(),
+            start_s: Some(1_764_000_100),
+            limit_s: Some(90),
+            least_cpus: Some(2),
+            told: "planned for \"then\" on n[01-02]".into(),
+        };
         assert_eq!(
-            commitment(job, &nodes, Some(1_764_000_100), Some(90), Some((2, 5))),
+            commitment(job, &of, Some(5)),
             [
                 "update JobId=7_3 NumNodes=2-2 ReqNodeList=n01,n02 StartTime=uts1764000100 \
-                 AdminComment=\"planned on n01,n02\"",
+                 AdminComment=\"planned for then on n[01-02]\"",
                 "update JobId=7_3 MinCPUsNode=2",
                 "update JobId=7_3 NumCPUs=5",
                 "release 7_3",
                 "update JobId=7_3 TimeLimit=2",
             ]
         );
-        assert_eq!(commitment(job, &nodes, None, None, None).len(), 2);
+        let at_once = Commitment { nodes: of.nodes, ..Commitment::default() };
+        assert_eq!(commitment(job, &at_once, None).len(), 2);
     }
 
     #[test]

@@ -188,7 +188,10 @@ fn a_job_that_slurm_does_not_start_waits_a_while() {
     let tried = lab.slurm.commits.iter().filter(|(_, key, _)| *key == job).count();
     assert_eq!(tried, 3);
     let told = &lab.slurm.told[&job];
-    assert!(told.contains("(Dependency)") && told.contains("in a while"), "{told}");
+    assert!(
+        told.contains("(Dependency)") && told.contains("planned again from 2025-11-24T16:0"),
+        "{told}"
+    );
     lab.slurm.alter(job, |job| job.after.clear());
     lab.seconds(90);
     assert_eq!(last_outcome(&mut lab, job), "completed");
@@ -205,7 +208,10 @@ fn a_job_in_the_way_of_an_unplanned_reservation_waits_a_while() {
     let tried = lab.slurm.commits.iter().filter(|(_, key, _)| *key == job).count();
     assert_eq!(tried, 3);
     let told = &lab.slurm.told[&job];
-    assert!(told.contains("ReqNodeNotAvail") && told.contains("in a while"), "{told}");
+    assert!(
+        told.contains("ReqNodeNotAvail") && told.contains("planned again from 2025-11-24T16:0"),
+        "{told}"
+    );
     lab.slurm.hidden.clear();
     lab.seconds(90);
     assert_eq!(last_outcome(&mut lab, job), "completed");

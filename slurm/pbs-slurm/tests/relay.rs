@@ -14,7 +14,8 @@ use common::{committed, settings, SITE, T, WINDOW_S};
 use pbs_manager::ledger::{Row, State};
 use pbs_manager::{Caller, Manager};
 use pbs_slurm::steer::{
-    Controller, Event, Fault, Hold, JobState, Key, Link, Revoked, Simulated, Steer, World,
+    Commitment, Controller, Event, Fault, Hold, JobState, Key, Link, Revoked, Simulated, Steer,
+    World,
 };
 use pbs_slurm::{Relay, Served};
 
@@ -91,15 +92,8 @@ impl Controller for Fake {
         kept.slurm.show(job, start_s, why)
     }
 
-    fn commit(
-        &mut self,
-        job: Key,
-        nodes: &[String],
-        start_s: Option<u64>,
-        limit_s: Option<u64>,
-        least_cpus: Option<u64>,
-    ) -> Result<(), Fault> {
-        self.lock().slurm.commit(job, nodes, start_s, limit_s, least_cpus)
+    fn commit(&mut self, job: Key, of: &Commitment) -> Result<(), Fault> {
+        self.lock().slurm.commit(job, of)
     }
 
     fn revoke(&mut self, job: Key) -> Result<Revoked, Fault> {
@@ -232,7 +226,7 @@ impl Lab {
         let key = self.fake.lock().slurm.submit(1, 1, 1, 60, 1000);
         let start_s = T + 2 * WINDOW_S;
         self.fake.lock().slurm.alter(key, |job| job.start_s = Some(start_s));
-        self.until("it is planned", |lab| lab.told(key).starts_with("planned on"));
+        self.until("it is planned", |lab| lab.told(key).starts_with("planned for"));
         while self.now_s + WINDOW_S <= start_s {
             self.second();
         }
@@ -284,7 +278,7 @@ fn a_look_older_than_a_commitment_does_not_contradict_it() {
     let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 20);
     let start_s = T + 2 * WINDOW_S;
     lab.fake.lock().slurm.alter(key, |job| job.start_s = Some(start_s));
-    lab.until("it is planned", |lab| lab.told(key).starts_with("planned on"));
+    lab.until("it is planned", |lab| lab.told(key).starts_with("planned for"));
     lab.keep_a_look(key);
     // It is let go while the look is on its way.
     while lab.now_s + WINDOW_S < start_s {
@@ -344,7 +338,7 @@ fn time_stands_still_while_the_batch_system_is_away() {
     lab.until("it runs", |lab| committed(&lab.state(runs)));
     lab.second();
     let waits = lab.fake.lock().slurm.submit(2, 4, 8, 60, 10);
-    lab.until("another is planned", |lab| lab.told(waits).starts_with("planned on"));
+    lab.until("another is planned", |lab| lab.told(waits).starts_with("planned for"));
     lab.until("no look is under way", |lab| !lab.relay.is_looking());
     let clock_s = lab.manager.clock_s();
     lab.fake.lock().slurm.is_away = true;
@@ -386,7 +380,7 @@ fn a_job_that_was_changed_since_it_was_planned_is_not_let_go() {
     let key = lab.fake.lock().slurm.submit(1, 1, 1, 60, 20);
     let start_s = T + 2 * WINDOW_S;
     lab.fake.lock().slurm.alter(key, |job| job.start_s = Some(start_s));
-    lab.until("it is planned", |lab| lab.told(key).starts_with("planned on"));
+    lab.until("it is planned", |lab| lab.told(key).starts_with("planned for"));
     // A look is on its way, and the commitment waits behind it.
     lab.keep_a_look(key);
     while lab.now_s + WINDOW_S < start_s {
@@ -408,7 +402,7 @@ fn a_job_that_starts_before_the_hold_of_its_user_arrives_is_ended() {
     let mut lab = Lab::new("recalled");
     let key = lab.released();
     let other = lab.fake.lock().slurm.submit(2, 4, 8, 60, 5);
-    lab.until("another is planned", |lab| lab.told(other).starts_with("planned on"));
+    lab.until("another is planned", |lab| lab.told(other).starts_with("planned for"));
     lab.keep_a_look(key);
     let id = lab.row(key).id;
     lab.manager.kill(&operator(), id).unwrap();

@@ -29,7 +29,7 @@ fn plans_go_round_reservations() {
     lab.slurm.node("n04", NodeState::Up);
     lab.seconds(2);
     let told = &lab.slurm.told[&next];
-    assert!(told.starts_with("planned on"), "{told}");
+    assert!(told.starts_with("planned for 2025-1"), "{told}");
     assert!(lab.row(next).start_s >= Some(T + 200), "{:?}", lab.row(next).start_s);
     // A planner that is started anew knows of them before it plans.
     lab.restart();

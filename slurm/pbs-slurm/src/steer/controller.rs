@@ -102,6 +102,21 @@ pub struct Failed {
     pub is_last: bool,
 }
 
+/// Place and time with which a job is let go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Commitment {
+    /// Nodes on which the job starts, and on no others.
+    pub nodes: Vec<String>,
+    /// Start of the job; `None`: at once.
+    pub start_s: Option<u64>,
+    /// Longest run time; `None`: as its user wants.
+    pub limit_s: Option<u64>,
+    /// Least number of cores that each node gives the job; `None`: as the batch system wants.
+    pub least_cpus: Option<u64>,
+    /// Text that its user is shown.
+    pub told: String,
+}
+
 /// A batch system. All calls may be repeated: an order that is fulfilled already has no effect.
 /// None takes longer than the confirmation that it is done.
 ///
@@ -135,21 +150,13 @@ pub trait Controller {
     /// All of [`Fault`].
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Result<(), Fault>;
 
-    /// Lets a job go: it starts then, on just these nodes, for at most the planned time; without a
-    /// start at once. Its user is shown the nodes. A limit that its user has changed in the meantime is not valid. With a least
-    /// number of cores, each node gives the job so many.
+    /// Lets a job go: it starts as the commitment says. A limit that its user has changed in the
+    /// meantime is not valid.
     ///
     /// # Errors
     ///
     /// All of [`Fault`].
-    fn commit(
-        &mut self,
-        job: Key,
-        nodes: &[String],
-        start_s: Option<u64>,
-        limit_s: Option<u64>,
-        least_cpus: Option<u64>,
-    ) -> Result<(), Fault>;
+    fn commit(&mut self, job: Key, of: &Commitment) -> Result<(), Fault>;
 
     /// Holds a job again.
     ///

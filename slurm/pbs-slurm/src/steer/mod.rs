@@ -27,7 +27,7 @@ mod simulated;
 mod steering;
 mod wish;
 
-pub use controller::{Controller, Event, Failed, Fault, OrderKind, Revoked};
+pub use controller::{Commitment, Controller, Event, Failed, Fault, OrderKind, Revoked};
 pub use link::Link;
 pub use seen::{
     Closing, Hold, JobSeen, JobState, Key, Memory, NoKey, NodeSeen, NodeState, Unread, World,

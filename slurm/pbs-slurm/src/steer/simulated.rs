@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::demands::{Demands, Gres};
-use crate::steer::controller::{Controller, Event, Fault, Revoked};
+use crate::steer::controller::{Commitment, Controller, Event, Fault, Revoked};
 use crate::steer::seen::{
     Closing, Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, Unread, World,
 };
@@ -478,14 +478,8 @@ impl Controller for Simulated {
         self.room != Some(0)
     }
 
-    fn commit(
-        &mut self,
-        job: Key,
-        nodes: &[String],
-        start_s: Option<u64>,
-        limit_s: Option<u64>,
-        _least_cpus: Option<u64>,
-    ) -> Result<(), Fault> {
+    fn commit(&mut self, job: Key, of: &Commitment) -> Result<(), Fault> {
+        let nodes = &of.nodes;
         let now_s = self.now_s;
         if let Some((of, limit_s)) = self.raised_at_commit.take() {
             self.pending(of)?.limit_s = Some(limit_s);
@@ -495,7 +489,7 @@ impl Controller for Simulated {
             return Err(Fault::Never(why.clone()));
         }
         let seen = self.pending(job)?;
-        seen.limit_s = limit_s.or(seen.limit_s);
+        seen.limit_s = of.limit_s.or(seen.limit_s);
         seen.required = nodes.to_vec();
         // As for a user who asks for just so many.
         let count = nodes.len() as u64;
@@ -504,10 +498,10 @@ impl Controller for Simulated {
         if seen.cpus_per_task > 1 {
             seen.nodes_wanted = count + 1;
         }
-        seen.start_s = Some(start_s.unwrap_or(now_s));
+        seen.start_s = Some(of.start_s.unwrap_or(now_s));
         seen.state = JobState::Pending(Hold::No);
         self.commits.push((now_s, job, nodes.to_vec()));
-        self.told.insert(job, format!("planned on {}", nodes.join(",")));
+        self.told.insert(job, of.told.clone());
         Ok(())
     }
 

@@ -7,9 +7,10 @@ use pbs_cluster_planner::RequestId;
 use pbs_manager::{Allocation, Manager};
 
 use super::{
-    is_passing, nodes_of, not_started, places, Committed, Refused, Shown, Steer, SHOWN_AT_ONCE,
+    is_passing, nodes_of, not_started, places, plan_text, Committed, Refused, Shown, Steer,
+    SHOWN_AT_ONCE,
 };
-use crate::steer::controller::{Controller, Fault, Revoked};
+use crate::steer::controller::{Commitment, Controller, Fault, Revoked};
 use crate::steer::link::{Link, Order};
 use crate::steer::seen::{JobSeen, JobState, Key};
 use crate::steer::wish::begin_s;
@@ -174,7 +175,7 @@ impl Steer {
             return;
         };
         let nodes = nodes_of(manager, id);
-        self.let_go(controller, key, nodes, allocation.from_s, now);
+        self.let_go(manager, controller, key, nodes, allocation.from_s, now);
     }
 
     /// Lets go all that starts within the window.
@@ -198,7 +199,7 @@ impl Steer {
         due.sort_unstable();
         for (start_s, key, id) in due {
             let nodes = nodes_of(manager, id);
-            self.let_go(controller, key, nodes, start_s, now);
+            self.let_go(manager, controller, key, nodes, start_s, now);
         }
     }
 
@@ -225,6 +226,7 @@ impl Steer {
 
     fn let_go(
         &mut self,
+        manager: &Manager<Link>,
         controller: &mut dyn Controller,
         key: Key,
         nodes: Vec<String>,
@@ -259,8 +261,11 @@ impl Steer {
         let until = at.max(now) + self.settings.grace;
         let limit_s = of.asked.as_ref().and_then(|asked| asked.limit_s);
         let least_cpus = self.world.job(key).and_then(JobSeen::least_cpus);
-        match controller.commit(key, &nodes, start, limit_s, least_cpus) {
+        let told = plan_text(manager, &nodes, start_s);
+        let commitment = Commitment { nodes, start_s: start, limit_s, least_cpus, told };
+        match controller.commit(key, &commitment) {
             Ok(()) => {
+                let nodes = commitment.nodes;
                 // If it is taken back, its start is that of the commitment.
                 of.shown = Shown::Stale;
                 of.committed = Some(Committed { start_s, nodes, until });
@@ -376,8 +381,8 @@ impl Steer {
             if !controller.has_room() {
                 return;
             }
-            let where_to = format!("planned on {}", nodes_of(manager, id).join(","));
-            match controller.show(key, Some(start_s), &where_to) {
+            let told = plan_text(manager, &nodes_of(manager, id), start_s);
+            match controller.show(key, Some(start_s), &told) {
                 Ok(()) => {
                     if let Some(of) = self.jobs.get_mut(&key) {
                         of.shown = Shown::Plan(start_s, places(manager, id));

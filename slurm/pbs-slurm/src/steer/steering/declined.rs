@@ -8,7 +8,7 @@ use pbs_cluster_planner::RequestId;
 use pbs_manager::Manager;
 use pbs_text::span;
 
-use super::{is_passing, Refused, Steer, SHOWN_AT_ONCE};
+use super::{date, is_passing, Refused, Steer, SHOWN_AT_ONCE};
 use crate::steer::controller::{Controller, Fault};
 use crate::steer::link::Link;
 use crate::steer::seen::{Hold, JobState, Key};
@@ -35,9 +35,10 @@ impl Steer {
                     "declined: Slurm can't start it as it is ({why}); change it, or hold and \
                      release it to have it tried again"
                 ),
-                Some(_) => format!(
+                Some(at) => format!(
                     "waits: Slurm did not start it as planned, several times ({why}); it is \
-                     planned again in a while"
+                     planned again from {} on",
+                    date(manager, at.as_secs())
                 ),
             };
             self.take_out(manager, controller, id, &why);

@@ -18,8 +18,10 @@ use std::time::Duration;
 use pbs_cluster_planner::RequestId;
 use pbs_manager::ledger::{Page, Row, State, CONTROLLER};
 use pbs_manager::{Caller, Error, Happened, Manager};
+use pbs_site::format_time;
 
 use self::last_ended::LastEnded;
+use crate::conf::compress;
 use crate::demands::Demands;
 use crate::steer::controller::{Controller, Event, Failed, Fault, OrderKind};
 use crate::steer::link::Link;
@@ -681,6 +683,19 @@ fn nodes_of(manager: &Manager<Link>, id: RequestId) -> Vec<String> {
     let placed = manager.planner().placed(id).iter();
     let names = placed.map(|placed| manager.machine().node_name(placed.node as usize));
     sorted(names.map(str::to_string).collect())
+}
+
+/// Text that tells a user the planned start, in the time zone of the site, and the nodes. The start
+/// comes first, since a long text is cut.
+fn plan_text(manager: &Manager<Link>, nodes: &[String], start_s: u64) -> String {
+    let start = date(manager, start_s);
+    let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    format!("planned for {start} on {}", compress(&nodes))
+}
+
+/// A time as users read it: a date with its offset from UTC.
+fn date(manager: &Manager<Link>, at_s: u64) -> String {
+    format_time(at_s, &manager.site().time_zone)
 }
 
 /// Number that is another one for other places.
