@@ -65,6 +65,7 @@ enum Command {
     Look,
     Hold(Key),
     Show(Key, Option<u64>, String),
+    Explain(Key, String),
     Commit {
         job: Key,
         of: Commitment,
@@ -346,6 +347,10 @@ impl Controller for Relay {
         self.order(job, OrderKind::Show, Command::Show(job, start_s, why.into()))
     }
 
+    fn explain(&mut self, job: Key, why: &str) -> Result<(), Fault> {
+        self.order(job, OrderKind::Explain, Command::Explain(job, why.into()))
+    }
+
     fn commit(&mut self, job: Key, of: &Commitment) -> Result<(), Fault> {
         let command = Command::Commit { job, of: of.clone(), planned_by: self.seen };
         self.order(job, OrderKind::Commit, command)
@@ -475,6 +480,7 @@ impl<S: Served, W: Fn()> Worker<S, W> {
                 unit(planned.and_then(|()| self.served.commit(job, &of)))
             }
             Command::Show(job, start_s, why) => unit(self.served.show(job, start_s, &why)),
+            Command::Explain(job, why) => unit(self.served.explain(job, &why)),
             Command::Revoke(job) => self.served.revoke(job).map(Some),
             Command::Stop(job, why) => unit(self.served.stop(job, &why)),
             Command::Limit(job, limit_s) => unit(self.served.limit(job, limit_s)),

@@ -109,10 +109,6 @@ impl Slurm {
         answers.pop().unwrap_or(Ok(()))
     }
 
-    fn show_comment(&mut self, job: Key, why: &str) -> Answer {
-        self.say(format!("update JobId={} AdminComment=\"{}\"", job.name(), quoted(why)))
-    }
-
     fn jobs(&self, columns: &[&str]) -> Result<String, Fault> {
         let mut all = vec!["-h", "-r", "-a", "-t", "all", "--noconvert", "-p", &self.partition];
         all.extend(columns);
@@ -435,6 +431,10 @@ impl Controller for Slurm {
         self.say(format!("update JobId={name} StartTime={start} AdminComment=\"{why}\""))
     }
 
+    fn explain(&mut self, job: Key, why: &str) -> Answer {
+        self.say(format!("update JobId={} AdminComment=\"{}\"", job.name(), quoted(why)))
+    }
+
     fn commit(&mut self, job: Key, of: &Commitment) -> Answer {
         let own = self.own.get_mut(&job);
         let cpus = of.least_cpus.zip(own).map(|(least, own)| {
@@ -460,7 +460,7 @@ impl Controller for Slurm {
 
     fn stop(&mut self, job: Key, why: &str) -> Answer {
         // An end without a reason would look as if nobody knew of it.
-        self.show_comment(job, why)?;
+        self.explain(job, why)?;
         // Numbers are used again after a crash: this one may be that of another's job by now.
         if self.row(job)?.is_none() {
             return Err(Fault::Gone);

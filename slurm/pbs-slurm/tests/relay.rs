@@ -92,6 +92,10 @@ impl Controller for Fake {
         kept.slurm.show(job, start_s, why)
     }
 
+    fn explain(&mut self, job: Key, why: &str) -> Result<(), Fault> {
+        self.lock().slurm.explain(job, why)
+    }
+
     fn commit(&mut self, job: Key, of: &Commitment) -> Result<(), Fault> {
         self.lock().slurm.commit(job, of)
     }

@@ -4,6 +4,7 @@
 mod common;
 
 use common::*;
+use pbs_slurm::steer::{JobState, Key, LOST};
 
 /// The start is a date in the time zone of the site, before and after the release of the job, and
 /// nodes are a list as Slurm writes them.
@@ -22,4 +23,88 @@ fn a_user_is_told_the_planned_start_as_a_date() {
         lab.seconds(1);
     }
     assert_eq!(lab.slurm.told[&job], told);
+}
+
+/// A user who lost a job in a crash of Slurm reads that in the comments of the jobs that are left,
+/// and in that of the job that takes its place; others do not.
+#[test]
+fn users_read_of_lost_jobs_at_their_other_jobs() {
+    let mut lab = Lab::new("told-lost");
+    let runs = lab.slurm.submit(1, 4, 8, 60, 50);
+    lab.seconds(3);
+    assert_eq!(lab.state(runs), JobState::Running);
+    let [left, lost, other] = [2, 3, 4].map(|job| lab.slurm.submit(job, 4, 8, 60, 5));
+    let declined = lab.slurm.submit(5, 9, 9, 60, 5);
+    lab.slurm.alter(other, |job| job.user = "bert".into());
+    lab.turn();
+    lab.slurm.crash(&[lost]);
+    lab.turn();
+    lab.turn();
+    assert_eq!(lab.outcome(lost), LOST);
+    let note =
+        "; lost in a crash of slurmctld by 2025-11-24T16:00:03+00:00, to be submitted again: \
+                job 3 (job3)";
+    let has_note = |lab: &Lab, key: Key| lab.slurm.told[&key].ends_with(note);
+    let told = |lab: &Lab| [left, declined, other].map(|key| has_note(lab, key));
+    assert_eq!(told(&lab), [true, true, false], "{:?}", lab.slurm.told);
+    assert!(lab.slurm.told[&left].starts_with("planned for 2025-"));
+    let again = lab.slurm.submit(6, 4, 8, 60, 5);
+    lab.slurm.told.clear();
+    lab.restart();
+    lab.turn();
+    lab.turn();
+    assert!(has_note(&lab, again) && !has_note(&lab, other), "{:?}", lab.slurm.told);
+    while !committed(&lab.state(left)) {
+        lab.seconds(1);
+    }
+    assert!(has_note(&lab, left), "{:?}", lab.slurm.told);
+}
+
+/// A job whose row can't be read says so to its user, and keeps the start that its user wants.
+#[test]
+fn users_read_that_a_row_cannot_be_read() {
+    let mut lab = Lab::new("told-unread");
+    let runs = lab.slurm.submit(1, 1, 1, 60, 30);
+    lab.seconds(3);
+    let odd = lab.slurm.submit(2, 1, 1, 60, 10);
+    lab.slurm.alter(odd, |job| job.start_s = Some(T + 100));
+    lab.slurm.garbled.extend([runs, odd]);
+    lab.slurm.told.clear();
+    lab.slurm.is_mute = true;
+    lab.seconds(2);
+    assert!(lab.slurm.told.is_empty());
+    lab.slurm.is_mute = false;
+    lab.seconds(2);
+    let told = &lab.slurm.told[&odd];
+    assert!(told.starts_with("set aside: the planner can't read the row"), "{told}");
+    assert_eq!(lab.slurm.told.len(), 1, "{:?}", lab.slurm.told);
+    lab.slurm.garbled.clear();
+    lab.seconds(12);
+    assert!(lab.slurm.told[&odd].starts_with("planned for "), "{:?}", lab.slurm.told);
+    assert_eq!(lab.row(odd).start_s, Some(T + 100));
+}
+
+/// A job whose details have been missing for a minute says so to its user, until they are there.
+#[test]
+fn users_read_that_details_are_missing() {
+    let mut lab = Lab::new("told-unclear");
+    let known = lab.slurm.submit(1, 1, 1, 60, 5);
+    lab.slurm.alter(known, |job| job.start_s = Some(T + 200));
+    lab.turn();
+    let planned = lab.slurm.told[&known].clone();
+    let new = lab.slurm.submit(2, 1, 1, 60, 5);
+    for key in [known, new] {
+        lab.slurm.alter(key, |job| job.is_unclear = true);
+    }
+    lab.seconds(50);
+    assert_eq!((lab.slurm.told.len(), &lab.slurm.told[&known]), (1, &planned));
+    lab.seconds(20);
+    for key in [known, new] {
+        let told = &lab.slurm.told[&key];
+        assert!(told.starts_with("waits: the planner does not know all"), "{told}");
+        lab.slurm.alter(key, |job| job.is_unclear = false);
+    }
+    lab.seconds(3);
+    assert_eq!(lab.slurm.told[&known], planned);
+    assert!(lab.slurm.told[&new].starts_with("planned for "), "{:?}", lab.slurm.told);
 }

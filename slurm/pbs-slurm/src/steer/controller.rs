@@ -61,6 +61,8 @@ pub enum OrderKind {
     Hold,
     /// [`Controller::show`].
     Show,
+    /// [`Controller::explain`].
+    Explain,
     /// [`Controller::commit`].
     Commit,
     /// [`Controller::revoke`].
@@ -80,6 +82,7 @@ impl fmt::Display for OrderKind {
         f.write_str(match self {
             Self::Hold | Self::Revoke => "hold",
             Self::Show => "show",
+            Self::Explain => "explain",
             Self::Commit => "commit",
             Self::Stop => "stop",
             Self::Limit => "limit",
@@ -149,6 +152,14 @@ pub trait Controller {
     ///
     /// All of [`Fault`].
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Result<(), Fault>;
+
+    /// Shows the user of a job why it is not planned. The start that is shown stays: nobody knows
+    /// which one its user wants.
+    ///
+    /// # Errors
+    ///
+    /// All of [`Fault`].
+    fn explain(&mut self, job: Key, why: &str) -> Result<(), Fault>;
 
     /// Lets a job go: it starts as the commitment says. A limit that its user has changed in the
     /// meantime is not valid.

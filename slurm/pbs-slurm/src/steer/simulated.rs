@@ -474,6 +474,16 @@ impl Controller for Simulated {
         Ok(())
     }
 
+    fn explain(&mut self, job: Key, why: &str) -> Result<(), Fault> {
+        if self.is_mute {
+            return Err(Fault::Later);
+        }
+        self.pending(job)?;
+        self.told.insert(job, why.into());
+        self.room = self.room.map(|room| room.saturating_sub(1));
+        Ok(())
+    }
+
     fn has_room(&self) -> bool {
         self.room != Some(0)
     }

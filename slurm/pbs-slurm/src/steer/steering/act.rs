@@ -236,6 +236,7 @@ impl Steer {
         if self.world.job(key).is_some_and(|job| job.is_unclear) {
             return;
         }
+        let told = self.with_lost(manager, key, &plan_text(manager, &nodes, start_s));
         let Some(of) = self.jobs.get_mut(&key) else {
             return;
         };
@@ -261,7 +262,6 @@ impl Steer {
         let until = at.max(now) + self.settings.grace;
         let limit_s = of.asked.as_ref().and_then(|asked| asked.limit_s);
         let least_cpus = self.world.job(key).and_then(JobSeen::least_cpus);
-        let told = plan_text(manager, &nodes, start_s);
         let commitment = Commitment { nodes, start_s: start, limit_s, least_cpus, told };
         match controller.commit(key, &commitment) {
             Ok(()) => {
@@ -352,7 +352,8 @@ impl Steer {
                 return;
             }
             let begin_s = manager.open_row(id).as_ref().and_then(begin_s);
-            if let Err(why) = controller.show(key, begin_s, "waits: it has no place in the plan") {
+            let told = self.with_lost(manager, key, "waits: it has no place in the plan");
+            if let Err(why) = controller.show(key, begin_s, &told) {
                 self.failed(key, "show", &why);
                 return;
             }
@@ -382,6 +383,7 @@ impl Steer {
                 return;
             }
             let told = plan_text(manager, &nodes_of(manager, id), start_s);
+            let told = self.with_lost(manager, key, &told);
             match controller.show(key, Some(start_s), &told) {
                 Ok(()) => {
                     if let Some(of) = self.jobs.get_mut(&key) {

@@ -107,7 +107,12 @@ impl Steer {
 
     /// Tells users that their jobs are declined, and why, while there is room: what starts and holds
     /// jobs does not wait behind thousands of these orders.
-    pub(super) fn tell_declined(&mut self, controller: &mut dyn Controller, now: Duration) {
+    pub(super) fn tell_declined(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        now: Duration,
+    ) {
         let is_due = |(_, not_before): &(&Key, &Duration)| **not_before <= now;
         let due = self.untold.iter().filter(is_due).map(|(&key, _)| key);
         let due: Vec<Key> = due.take(SHOWN_AT_ONCE).collect();
@@ -119,7 +124,8 @@ impl Steer {
             let Some(of) = self.declined.get(&key) else {
                 continue;
             };
-            if let Err(fault) = controller.show(key, of.begin_s, &of.why) {
+            let told = self.with_lost(manager, key, &of.why);
+            if let Err(fault) = controller.show(key, of.begin_s, &told) {
                 self.note_untold(key, &fault);
                 self.failed(key, "show", &fault);
                 if is_passing(&fault) {

@@ -84,6 +84,7 @@ impl Steer {
         new.extend(self.in_turn(&again));
         new.sort_unstable_by_key(|job| job.key);
         self.welcome(manager, controller, &new, now)?;
+        let mut losers = HashSet::new();
         let gone: Vec<Key> = self.jobs.keys().copied().filter(|key| !seen.contains(key)).collect();
         for key in gone {
             if controller.is_ahead(key) {
@@ -108,6 +109,10 @@ impl Steer {
             } else {
                 LOST
             };
+            if outcome == LOST {
+                self.lost.note(&row.user, key, &row.name, now.as_secs());
+                losers.insert(row.user.clone());
+            }
             if is_again {
                 // Its nodes may still be being freed: then it is planned in a later look.
                 self.ended.note(key, &row.user);
@@ -116,6 +121,9 @@ impl Steer {
             self.news.push(format!("job {}: {outcome}", key.name()));
             over(manager, row.id, now.as_secs(), now.as_secs(), outcome);
             self.try_declined_again();
+        }
+        if !losers.is_empty() {
+            self.show_lost(&jobs, &losers);
         }
         self.world.jobs = jobs;
         self.nodes(manager, now.as_secs());

@@ -6,8 +6,10 @@ mod act;
 mod closed;
 mod declined;
 mod end;
+mod explained;
 mod last_ended;
 mod look;
+mod lost;
 mod newcomers;
 mod nodes;
 
@@ -20,7 +22,9 @@ use pbs_manager::ledger::{Page, Row, State, CONTROLLER};
 use pbs_manager::{Caller, Error, Happened, Manager};
 use pbs_site::format_time;
 
+use self::explained::Explanations;
 use self::last_ended::LastEnded;
+use self::lost::LostJobs;
 use crate::conf::compress;
 use crate::demands::Demands;
 use crate::steer::controller::{Controller, Event, Failed, Fault, OrderKind};
@@ -257,6 +261,10 @@ pub struct Steer {
     unreachable: Option<String>,
     /// Rows of jobs that can't be read and were reported.
     unread: Vec<Unread>,
+    /// Explanations for users of jobs of which too little is known.
+    explanations: Explanations,
+    /// Jobs that were lost, of whose users other jobs tell that.
+    lost: LostJobs,
     /// Messages about what the plan does not respect, as they were reported.
     remarks: Vec<String>,
 }
@@ -295,6 +303,8 @@ impl Steer {
             news: Vec::new(),
             unreachable: None,
             unread: Vec::new(),
+            explanations: Explanations::default(),
+            lost: LostJobs::default(),
             remarks: Vec::new(),
         };
         // All that began until then was let go by the planner before this one.
@@ -332,6 +342,9 @@ impl Steer {
                 if let Some(key) = key_of(row).filter(|key| !self.jobs.contains_key(key)) {
                     self.begins.insert(key, begin_s(row));
                     self.ended.note(key, &row.user);
+                    if row.outcome.as_deref() == Some(LOST) {
+                        self.lost.note(&row.user, key, &row.name, row.end_s.unwrap_or_default());
+                    }
                     if row.is_killed() {
                         let outcome = row.outcome.clone().unwrap_or_default();
                         if row.start_s.is_some_and(|start_s| start_s <= until_s) {
@@ -410,6 +423,8 @@ impl Steer {
                         now + if is_hinted { self.settings.again } else { self.settings.look };
                     self.answers();
                     self.set_unread_aside(controller);
+                    self.note_unclear(now);
+                    self.lost.forget(now.as_secs());
                     self.mark_requeued(controller);
                     self.wake(manager, now)?;
                     self.close_nodes(manager)?;
@@ -447,12 +462,13 @@ impl Steer {
     ) {
         self.is_declined_first = !self.is_declined_first;
         if self.is_declined_first {
-            self.tell_declined(controller, now);
+            self.tell_declined(manager, controller, now);
             self.show(manager, controller);
         } else {
             self.show(manager, controller);
-            self.tell_declined(controller, now);
+            self.tell_declined(manager, controller, now);
         }
+        self.explain(controller);
         self.old_declined(controller, now);
         self.notify_again(controller);
     }
@@ -605,6 +621,7 @@ impl Steer {
                 (OrderKind::Notify, ..) if is_passing(&why) => {
                     self.unnotified.insert(key);
                 }
+                (OrderKind::Explain, ..) if is_passing(&why) => self.explanations.failed(key),
                 (OrderKind::Stop, Some(of), _) => (of.is_ending, of.is_stopped) = (true, false),
                 (OrderKind::Limit, _, _) if matches!(why, Fault::Denied(_) | Fault::Never(_)) => {
                     self.extended.remove(&key);
@@ -632,29 +649,6 @@ impl Steer {
             self.news.push(why.clone());
             self.unreachable = Some(why);
         }
-    }
-
-    /// Reports rows of jobs that can't be read, once each. Such a job stays as it was, and one that
-    /// has not begun is held: nobody knows what it wants.
-    fn set_unread_aside(&mut self, controller: &mut dyn Controller) {
-        for unread in &self.world.unread {
-            if self.unread.contains(unread) {
-                continue;
-            }
-            let name = unread.key.map_or_else(|| "?".into(), Key::name);
-            self.news.push(format!(
-                "job {name} is set aside: its row in squeue can't be read ({:?})",
-                unread.what
-            ));
-            // If it runs, it goes on; if it is gone, the next look tells.
-            match unread.key.map(|key| (key, controller.hold(key))) {
-                None | Some((_, Ok(()) | Err(Fault::Gone | Fault::Started | Fault::Later))) => {}
-                Some((key, Err(why))) => {
-                    self.news.push(format!("job {}: hold: {why}", key.name()));
-                }
-            }
-        }
-        self.unread.clone_from(&self.world.unread);
     }
 
     fn answers(&mut self) {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Jobs of which too little is known to plan them. Their users are told, not only the operator.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use super::{is_passing, Shown, Steer, SHOWN_AT_ONCE};
+use crate::steer::controller::{Controller, Fault};
+use crate::steer::seen::{JobSeen, JobState, Key};
+
+/// Explanation for the user of a job whose row can't be read.
+const UNREAD: &str = "set aside: the planner can't read the row of this job in squeue, and does \
+                      not start it; remove control characters from its name and comment, or submit \
+                      it again";
+/// Explanation for the user of a job whose details are not answered.
+const UNCLEAR: &str =
+    "waits: the planner does not know all that this job asks for, since scontrol \
+                       show job gives no answer about it";
+/// Time for which details may be missing before the user is told: most are there in seconds.
+const UNCLEAR_FOR: Duration = Duration::from_secs(60);
+
+/// Explanations for users of jobs of which too little is known.
+#[derive(Debug, Default)]
+pub(super) struct Explanations {
+    /// Times since which details of jobs are missing.
+    unclear: BTreeMap<Key, Duration>,
+    /// Explanations that are not told yet.
+    due: BTreeMap<Key, &'static str>,
+    /// Explanations that were told, of jobs of which too little is still known.
+    told: BTreeMap<Key, &'static str>,
+}
+
+impl Explanations {
+    /// Notes that an explanation could not be told, and is tried again.
+    pub(super) fn failed(&mut self, key: Key) {
+        self.due.extend(self.told.remove(&key).map(|why| (key, why)));
+    }
+}
+
+impl Steer {
+    /// Reports rows of jobs that can't be read, once each. Such a job stays as it was, and one that
+    /// has not begun is held: nobody knows what it wants.
+    pub(super) fn set_unread_aside(&mut self, controller: &mut dyn Controller) {
+        for unread in &self.world.unread {
+            if self.unread.contains(unread) {
+                continue;
+            }
+            let name = unread.key.map_or_else(|| "?".into(), Key::name);
+            self.news.push(format!(
+                "job {name} is set aside: its row in squeue can't be read ({:?})",
+                unread.what
+            ));
+            let Some(key) = unread.key else {
+                continue;
+            };
+            // If it runs, it goes on; if it is gone, the next look tells.
+            match controller.hold(key) {
+                Ok(()) | Err(Fault::Gone | Fault::Started | Fault::Later) => {}
+                Err(why) => self.news.push(format!("job {}: hold: {why}", key.name())),
+            }
+            let is_waiting = |job: &JobSeen| matches!(job.state, JobState::Pending(_));
+            if self.world.job(key).is_none_or(is_waiting) {
+                self.explanations.due.insert(key, UNREAD);
+            }
+        }
+        self.unread.clone_from(&self.world.unread);
+    }
+
+    /// Notes of which jobs too little is known for long, and of which enough is known again: these
+    /// show their plans anew.
+    pub(super) fn note_unclear(&mut self, now: Duration) {
+        let waits = |job: &&JobSeen| matches!(job.state, JobState::Pending(_));
+        let unclear = self.world.jobs.iter().filter(|job| job.is_unclear).filter(waits);
+        let unclear: HashSet<Key> = unclear.map(|job| job.key).collect();
+        let all = &mut self.explanations;
+        all.unclear.retain(|key, _| unclear.contains(key));
+        for &key in &unclear {
+            let since = *all.unclear.entry(key).or_insert(now);
+            if now.saturating_sub(since) >= UNCLEAR_FOR && !all.told.contains_key(&key) {
+                all.due.entry(key).or_insert(UNCLEAR);
+            }
+        }
+        let unread: HashSet<Key> = self.unread.iter().filter_map(|unread| unread.key).collect();
+        let is_unknown = |key: &Key| unread.contains(key) || unclear.contains(key);
+        all.due.retain(|key, _| is_unknown(key));
+        let known: Vec<Key> = all.told.keys().copied().filter(|key| !is_unknown(key)).collect();
+        for key in known {
+            all.told.remove(&key);
+            if let Some(of) = self.jobs.get_mut(&key) {
+                of.shown = Shown::Stale;
+            } else if self.declined.contains_key(&key) {
+                self.untold.entry(key).or_default();
+            }
+        }
+    }
+
+    /// Tells users that too little is known of their jobs, while there is room.
+    pub(super) fn explain(&mut self, controller: &mut dyn Controller) {
+        let due: Vec<Key> = self.explanations.due.keys().copied().take(SHOWN_AT_ONCE).collect();
+        for key in due {
+            if !controller.has_room() {
+                return;
+            }
+            let Some(why) = self.explanations.due.remove(&key) else {
+                continue;
+            };
+            // A refused one is not tried again: it would keep the others back.
+            self.explanations.told.insert(key, why);
+            if let Err(fault) = controller.explain(key, why) {
+                self.failed(key, "explain", &fault);
+                if is_passing(&fault) {
+                    self.explanations.failed(key);
+                    return;
+                }
+            }
+        }
+    }
+}
