@@ -38,7 +38,7 @@ help:
 	@echo 'make lint           check formats and run the linters'
 	@echo
 	@echo 'make soak           run a long stress test; C=NAME chooses it: chaos (default), plans,'
-	@echo '                    calls, memory, properties, suites'
+	@echo '                    calls, memory, properties, suites, slurm, slurm-guest'
 	@echo 'make bench          measure the cost of the class; B=NAME measures one thing'
 	@echo 'make bench-planner  measure the planner on this machine; B=NAME measures one thing'
 	@echo 'make bench-cluster  measure the planner of clusters on this machine'
