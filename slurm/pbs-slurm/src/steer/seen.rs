@@ -389,7 +389,10 @@ impl World {
     pub fn new(mut jobs: Vec<JobSeen>, nodes: Vec<NodeSeen>) -> Self {
         jobs.sort_by_key(|job| job.key);
         let mut used_cpus: HashMap<String, u64> = HashMap::new();
-        for job in jobs.iter().filter(|job| job.state == JobState::Running) {
+        // Cores are in use until they are cleaned.
+        let is_using =
+            |job: &&JobSeen| matches!(job.state, JobState::Running | JobState::Completing(_));
+        for job in jobs.iter().filter(is_using) {
             for node in &job.nodes {
                 *used_cpus.entry(node.clone()).or_default() += job.cpus_each();
             }
@@ -433,7 +436,8 @@ impl World {
         self.jobs.get(at)
     }
 
-    /// Whether on one of those nodes there is too little left for a job, as others run there.
+    /// Whether on one of those nodes there is too little left for a job, as others run there or are
+    /// being cleaned.
     pub(crate) fn is_blocked(&self, key: Key, nodes: &[String]) -> bool {
         let Some(job) = self.job(key) else {
             return false;

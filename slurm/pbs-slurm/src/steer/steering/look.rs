@@ -119,7 +119,7 @@ impl Steer {
                 self.followers_out(manager, controller, row.id);
             }
             self.news.push(format!("job {}: {outcome}", key.name()));
-            over(manager, row.id, now.as_secs(), now.as_secs(), outcome);
+            over(manager, row.id, now.as_secs(), outcome);
             self.try_declined_again();
         }
         if !losers.is_empty() {
@@ -164,7 +164,7 @@ impl Steer {
                 manager.engine_mut().kept.remove(&id);
                 if let Some(row) = &row {
                     self.ended.note(job.key, &row.user);
-                    over(manager, id, ended_s, now_s, by_us.as_deref().unwrap_or(outcome));
+                    over(manager, id, now_s, by_us.as_deref().unwrap_or(outcome));
                 }
                 self.try_declined_again();
             }
@@ -374,7 +374,7 @@ impl Steer {
         self.forget(job.key);
         self.ended.note(job.key, &row.user);
         self.news.push(format!("job {}: {AGAIN}", job.key.name()));
-        over(manager, row.id, now.as_secs(), now.as_secs(), AGAIN);
+        over(manager, row.id, now.as_secs(), AGAIN);
         // Its start was not a wish of its user.
         self.begins.insert(job.key, begin_s(row));
         if let Err(fault) = controller.show(job.key, begin_s(row), AGAIN) {

@@ -720,9 +720,12 @@ fn ended(manager: &mut Manager<Link>, request: RequestId, at_s: u64, outcome: &s
     manager.engine_mut().tell(at_s, happened);
 }
 
-/// Reports that a request ended then, and that its nodes are free by now.
-fn over(manager: &mut Manager<Link>, request: RequestId, at_s: u64, now_s: u64, outcome: &str) {
-    ended(manager, request, at_s, outcome);
+/// Reports that a request ended, and that its nodes are free by now.
+///
+/// Both have the same time, also if the job ended a second before. Otherwise the next request would
+/// be planned behind the time that is booked for cleaning, and within the window it stays there.
+fn over(manager: &mut Manager<Link>, request: RequestId, now_s: u64, outcome: &str) {
+    ended(manager, request, now_s, outcome);
     let released = Happened::Released { request };
     manager.engine_mut().tell(now_s, released);
     manager.engine_mut().kept.remove(&request);
