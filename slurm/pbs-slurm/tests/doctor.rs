@@ -100,6 +100,24 @@ fn what_is_installed_as_documented_is_right() {
     assert_eq!(etc.found(), []);
 }
 
+/// The nodes' own Epilog may report that they are free, in place of the one of slurmctld.
+#[test]
+fn an_epilog_of_nodes_takes_the_place_of_that_of_slurmctld() {
+    let etc = Etc::new("doctor-epilog");
+    let of_slurmctld = format!("EpilogSlurmctld={}\n", etc.path("pbs-event").display());
+    let found =
+        etc.finds("plan.conf", &of_slurmctld, &format!("{of_slurmctld}Epilog=/opt/clean\n"));
+    assert_eq!((found.level, &*found.key), (Level::Advice, "EpilogSlurmctld"));
+    let found = etc.finds("plan.conf", &of_slurmctld, "Epilog=/opt/clean\n");
+    assert_eq!((found.level, &*found.key), (Level::Error, "EpilogSlurmctld"));
+    etc.write("clean", "#!/bin/sh\nexec /etc/slurm/pbs-event\n");
+    let own = format!("Epilog={}\n", etc.path("clean").display());
+    etc.change("plan.conf", &of_slurmctld, &own);
+    assert_eq!(etc.found(), []);
+    etc.change("plan.conf", &own, "Epilog=/etc/slurm/pbs-event\n");
+    assert_eq!(etc.found(), []);
+}
+
 #[test]
 fn each_thing_that_is_missing_is_found() {
     let etc = Etc::new("doctor-missing");

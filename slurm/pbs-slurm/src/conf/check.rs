@@ -25,6 +25,9 @@ const KILL_WAIT_S: u64 = 30;
 /// Seconds from the end of its last process until Slurm reports that the nodes of a job are free.
 const CLEANING_S: u64 = 5;
 
+/// Name of the program that reports starts of jobs, and free nodes.
+const EVENT_PROGRAM: &str = "pbs-event";
+
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -229,10 +232,23 @@ impl Checks<'_> {
 
     fn programs(&mut self) {
         let (prolog, epilog) = (self.conf.prolog.clone(), self.conf.epilog.clone());
+        let of_nodes = self.conf.value("Epilog").filter(|of| !of.is_empty()).map(Path::new);
+        // A script of the site's own may call the program.
+        let calls = |of: &Path| Hook::look(of).text.contains(EVENT_PROGRAM);
+        let is_of_nodes = of_nodes.is_some_and(|of| of.ends_with(EVENT_PROGRAM) || calls(of));
+        if of_nodes.is_some() && epilog.is_some() {
+            let why = "with an Epilog of the nodes that calls pbs-event, and without \
+                       EpilogSlurmctld, Slurm starts the next job of a node at once";
+            self.key(Advice, "EpilogSlurmctld", "none, if nodes have the event file", why);
+        }
         for (key, hook, why) in [
             ("PrologSlurmctld", prolog, "the program reports starting jobs to the planner"),
             ("EpilogSlurmctld", epilog, "the program reports free nodes to the planner"),
         ] {
+            if key == "EpilogSlurmctld" && hook.is_none() && is_of_nodes {
+                // The nodes report that they are free.
+                continue;
+            }
             let should = "pbs-event of slurm/hooks, with its absolute path";
             match hook {
                 None => self.key(Error, key, should, why),
