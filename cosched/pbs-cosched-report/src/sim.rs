@@ -20,7 +20,7 @@ pub struct Simulated {
     pub decisions: Vec<DecisionRow>,
     /// Measures of the result, with slow-downs of tasks that run side by side if these are known.
     pub measures: WithAndWithout,
-    /// The same measures, if slow-downs are known.
+    /// Measures with slow-downs, which are those above, if slow-downs are known.
     pub slowed: Option<WithAndWithout>,
     /// Placement of each task.
     pub tasks: Vec<TaskRow>,
