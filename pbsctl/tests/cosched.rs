@@ -383,6 +383,39 @@ fn slowdowns_of_a_file_are_applied() {
     assert!(pbsctl(&arguments, "").stdout.contains("Times are with slow-downs"));
 }
 
+/// Tiles of a Cholesky factorization: nearly all tasks are fastest on the accelerator, and a search
+/// finds those that the cores take beside it.
+#[test]
+fn a_tiled_cholesky_factorization_is_shared_by_cores_and_accelerator() {
+    let makespans_ns = |scheduler: &str| {
+        let json = answer("plan", &["cholesky"], "machine", &["--scheduler", scheduler]);
+        let measures = &json["measures"];
+        let tasks = json["tasks"].as_array().unwrap();
+        assert_eq!(tasks.len(), 35);
+        let on_cores = tasks.iter().filter(|task| task["placed"]["variant"] != "gpu").count();
+        let of = |what: &str| measures[what]["makespan_ns"].as_u64().unwrap();
+        (of("without"), of("with"), on_cores)
+    };
+    // The accelerator does 5 × 5367 + 10 × 6394 + 10 × 1403 + 10 × 2805 µs.
+    let alone_ns = 132_855_000;
+    let (without_ns, heft_ns, _) = makespans_ns("heft");
+    assert_eq!((without_ns, heft_ns), (alone_ns, 128_646_000));
+    let (_, evolved_ns, on_cores) = makespans_ns("evolutionary");
+    assert!(evolved_ns < heft_ns && on_cores > 0, "{evolved_ns} ns, {on_cores} on cores");
+}
+
+/// The sample is what its script prints.
+#[test]
+fn the_factorization_is_that_of_its_script() {
+    let script = format!("{SAMPLES}/cholesky.py");
+    let Ok(printed) = std::process::Command::new("python3").args([&script, "5"]).output() else {
+        println!("skipped the_factorization_is_that_of_its_script: there is no python3");
+        return;
+    };
+    let file = fs::read(format!("{SAMPLES}/cholesky.toml")).unwrap();
+    assert!(printed.status.success() && printed.stdout == file, "cholesky.py 5 >cholesky.toml");
+}
+
 /// Measured runtimes take precedence over the declared ones of the file.
 #[test]
 fn the_history_gives_runtimes_of_variants() {

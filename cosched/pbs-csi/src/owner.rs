@@ -130,10 +130,15 @@ fn are_threads_stopped(pid: u32) -> bool {
 fn dumps_core(pid: u32) -> bool {
     // A process that has no status has ended and writes nothing.
     let status = fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
-    let status = String::from_utf8_lossy(&status);
-    status.lines().any(|line| {
-        let value = line.strip_prefix("CoreDumping:");
-        value.is_some_and(|value| value.trim() == "1")
+    is_dumping(&status)
+}
+
+/// Whether the status of a process, as the kernel prints it, says that a crash dump is written.
+fn is_dumping(status: &[u8]) -> bool {
+    let mut lines = status.split(|&byte| byte == b'\n');
+    lines.any(|line| {
+        let value = line.strip_prefix(b"CoreDumping:");
+        value.is_some_and(|value| value.trim_ascii() == b"1")
     })
 }
 
@@ -173,6 +178,22 @@ impl World {
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_crash_dump_is_seen_in_the_status() {
+        let status = |value: &str| {
+            let name = "CoreDumping: 1 of them";
+            format!("Name:\t{name}\nTgid:\t7\nCoreDumping:\t{value}\nTHP_enabled:\t1\n")
+        };
+        assert!(is_dumping(status("1").as_bytes()));
+        assert!(!is_dumping(status("0").as_bytes()));
+        assert!(!is_dumping(b"Name:\tx\n"));
+        assert!(!is_dumping(b""));
+        // The kernel of this machine says it of this test.
+        let own = fs::read("/proc/self/status").unwrap();
+        assert!(own.split(|&byte| byte == b'\n').any(|line| line == b"CoreDumping:\t0"));
+        assert!(!dumps_core(std::process::id()));
+    }
 
     #[test]
     fn this_process_is_alive_and_another_of_its_pid_is_not() {
