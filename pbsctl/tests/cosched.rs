@@ -138,6 +138,9 @@ fn every_sample_is_checked_and_planned() {
     let mut graphs = 0;
     for entry in fs::read_dir(SAMPLES).unwrap() {
         let path = entry.unwrap().path();
+        if path.extension().is_none_or(|of| of != "toml") {
+            continue;
+        }
         let file = path.to_str().unwrap();
         let json = pbsctl(&["--json", "check", file], "").json();
         assert_eq!(json["valid"], true, "{file}");
@@ -155,7 +158,7 @@ fn every_sample_is_checked_and_planned() {
         let tasks = json["tasks"].as_array().unwrap();
         assert!(!tasks.is_empty() && tasks.iter().all(|task| task["placed"].is_object()));
     }
-    assert_eq!(graphs, 5);
+    assert_eq!(graphs, 6);
     let text = pbsctl(&["check", &format!("{SAMPLES}/p1.toml")], "").stdout;
     assert!(text.contains("valid task graph"), "{text}");
     assert!(text.contains("5 tasks of which 1 at once, 45 variants, some for gpu"), "{text}");
@@ -369,6 +372,11 @@ fn slowdowns_of_a_file_are_applied() {
         }
     }
     let (a, b, file) = (path("a.toml"), path("b.toml"), path("slowdowns.toml"));
+    let page = path("sim.html");
+    let arguments = ["cosched", "sim", &a, &b, "--machine", &machine, "--slowdowns", &file];
+    assert_eq!(pbsctl(&[&arguments[..], &["--output", &page]].concat(), "").status, 0);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("Tasks, times with slow-downs") && !page.contains("without slow-downs"));
     let arguments = ["cosched", "compare", &a, &b, "--machine", &machine, "--slowdowns", &file];
     let json = pbsctl(&[&["--json"], &arguments[..]].concat(), "").json();
     assert_eq!((&json["with_slowdowns"], &json["oracle_left_out"]), (&true.into(), &false.into()));

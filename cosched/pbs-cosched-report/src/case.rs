@@ -9,6 +9,9 @@ use pbs_cosched::{
 
 use crate::{Names, Slowed, WithAndWithout};
 
+/// Part of the mappings that are tried with slow-downs.
+pub(crate) const SLOWED_PARTS: u64 = 4;
+
 /// A workload on a node at a time. Until then nobody has co-scheduled: each process took what
 /// is fastest for it by itself, and what has started by then goes on.
 #[derive(Clone, Debug)]
@@ -94,7 +97,10 @@ impl<'a> Case<'a> {
     /// All faults of the workload, each with its remedy.
     pub(crate) fn simulate(&self, options: &Options) -> Result<Run, Vec<String>> {
         let slowing = self.slowed.as_ref().map(|slowed| slowed as &dyn Slowing);
-        let run = simulate_slowed(self.workload, self.platform, options, slowing);
+        // A mapping takes longer to score with slow-downs, and each arrival has a search.
+        let parts = if slowing.is_some() { SLOWED_PARTS } else { 1 };
+        let options = Options { evaluations: options.evaluations / parts, ..*options };
+        let run = simulate_slowed(self.workload, self.platform, &options, slowing);
         run.map_err(|faults| faults.iter().map(|fault| fault.tell(self.workload)).collect())
     }
 

@@ -118,6 +118,8 @@ struct PageFigures<'a> {
     title: &'a str,
     /// Name of the scheduler, if its schedule was not taken.
     not_taken: Option<&'a str>,
+    /// Whether measures and tasks are with slow-downs, and there are none without.
+    are_slowed: bool,
     note: &'a str,
     tasks: &'a [TaskRow],
 }
@@ -141,7 +143,8 @@ fn figures(told: &PageFigures<'_>) -> Vec<(String, String)> {
         ],
     };
     let figures = figures.into_iter().map(|(what, figure): (String, _)| {
-        let slowed = if told.slowed.is_some() { ", with slow-downs" } else { "" };
+        let is_slowed = told.slowed.is_some() || told.are_slowed;
+        let slowed = if is_slowed { ", with slow-downs" } else { "" };
         (what + slowed, figure)
     });
     figures.collect()
@@ -183,9 +186,13 @@ fn page(placements: &Placements, told: &PageFigures<'_>) -> String {
             tables.push(("Measures, with slow-downs", slowed.table(title)));
             tables.push(("Measures, without slow-downs", told.measures.table(title)));
         }
+        None if told.are_slowed => {
+            tables.push(("Measures, with slow-downs", told.measures.table(title)));
+        }
         None => tables.push(("Measures", told.measures.table(title))),
     }
     let heading = match (told.not_taken.is_some(), told.slowed.is_some()) {
+        (false, false) if told.are_slowed => "Tasks, times with slow-downs",
         (false, false) => "Tasks",
         (false, true) => "Tasks, times without slow-downs",
         (true, false) => "Tasks, as without co-scheduling",
@@ -221,6 +228,7 @@ impl Planned {
         let placements = self.placements(case);
         let told = PageFigures {
             measures: &self.measures,
+            are_slowed: false,
             slowed: self.slowed.as_ref(),
             title: &self.title(),
             not_taken: (!self.verdict.taken).then_some(self.scheduler),
@@ -270,9 +278,10 @@ impl Simulated {
         let note: Vec<_> = decisions.take(12).collect();
         let told = PageFigures {
             measures: &self.measures,
-            slowed: self.slowed.as_ref(),
+            slowed: None,
             title: CO_SCHEDULED,
             not_taken: None,
+            are_slowed: self.slowed.is_some(),
             note: &note.join(" "),
             tasks: &self.tasks,
         };

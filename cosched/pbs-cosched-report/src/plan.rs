@@ -240,11 +240,17 @@ fn slowed_text(slowed: Option<&WithAndWithout>, title: &str) -> String {
     })
 }
 
+/// Whether a scheduler decides with slow-downs.
+pub(crate) fn regards_slowdowns(scheduler: &str) -> bool {
+    let random = [SchedulerName::Random, SchedulerName::Enhanced];
+    random.iter().all(|who| who.name() != scheduler)
+}
+
 impl Planned {
     /// For people.
     pub fn text(&self) -> String {
         let proved = match self.proved {
-            _ if self.slowed.is_some() && !self.regards_slowdowns() => {
+            _ if self.slowed.is_some() && !regards_slowdowns(self.scheduler) => {
                 "; this scheduler does not regard slow-downs"
             }
             _ if self.fell_back => "; no drawn mapping was allowed, therefore greedy decided",
@@ -276,12 +282,6 @@ impl Planned {
             slowed_text(self.slowed.as_ref(), &title),
             self.verdict.why
         )
-    }
-
-    /// Whether the scheduler decides with slow-downs.
-    fn regards_slowdowns(&self) -> bool {
-        let random = [SchedulerName::Random, SchedulerName::Enhanced];
-        random.iter().all(|who| who.name() != self.scheduler)
     }
 
     /// The title of the column of what was found.

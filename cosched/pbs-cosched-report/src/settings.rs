@@ -6,6 +6,8 @@ use pbs_cosched::{
     Scheduler,
 };
 
+use crate::case::SLOWED_PARTS;
+
 /// Schedulers by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerName {
@@ -179,7 +181,7 @@ impl Settings {
     pub(crate) fn brute_force_slowed(&self) -> u64 {
         match self.iterations {
             Some(most) => most.into(),
-            None => self.brute_force() / 4,
+            None => self.brute_force() / SLOWED_PARTS,
         }
     }
 

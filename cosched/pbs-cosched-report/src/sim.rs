@@ -6,6 +6,7 @@ use pbs_text::{columns, ms};
 use serde::Serialize;
 
 use crate::measures::{faster, CO_SCHEDULED};
+use crate::plan::regards_slowdowns;
 use crate::rows::{placed, rows, table};
 use crate::{words, Case, Settings, TaskRow, When, WithAndWithout};
 
@@ -145,7 +146,11 @@ impl Simulated {
             self.scheduler,
             self.determination,
             faster(self.measures.speed_up),
-            if self.slowed.is_some() { " with slow-downs" } else { "" },
+            match (&self.slowed, regards_slowdowns(self.scheduler)) {
+                (None, _) => "",
+                (Some(_), true) => " with slow-downs",
+                (Some(_), false) => " with slow-downs, which this scheduler does not regard",
+            },
         )
     }
 }

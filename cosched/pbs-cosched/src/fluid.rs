@@ -10,7 +10,8 @@ use crate::slowing::{OnThreads, Slowing};
 
 /// Returns a timeline with slow-downs; `variant` is the variant of each task.
 ///
-/// Each task stays on its threads or its accelerator, behind the tasks that are before it there.
+/// Each task stays on its threads or its accelerator, behind the tasks that are before it there. Tasks
+/// that have started or ended at [`Slowing::since_ns`] are not moved.
 /// Tasks begin no sooner than before, and advance at 1/s beside tasks that slow it by s.
 pub fn slowed(
     workload: &Workload,
@@ -33,6 +34,22 @@ pub(crate) fn slowed_with_work(
     (fluid.timeline(), fluid.pairs)
 }
 
+/// Returns what is left of each task at a time, in nanoseconds of its time alone; `None`: the task
+/// has no slot.
+pub(crate) fn left_at(
+    workload: &Workload,
+    slowing: &dyn Slowing,
+    variant: &dyn Fn(usize) -> Option<usize>,
+    timeline: &Timeline,
+    at_ns: u64,
+) -> Vec<Option<u64>> {
+    let mut fluid = Fluid::new(slowing, workload, variant, timeline);
+    fluid.stop_ns = at_ns as f64;
+    while fluid.step() {}
+    let left = timeline.slots.iter().zip(&fluid.left_ns);
+    left.map(|(slot, left_ns)| slot.as_ref().map(|_| left_ns.round() as u64)).collect()
+}
+
 /// Negligible time: a part of a nanosecond.
 const NOTHING_NS: f64 = 1e-3;
 
@@ -51,6 +68,8 @@ struct Fluid<'a> {
     ended_ns: Vec<Option<f64>>,
     running: Vec<usize>,
     now_ns: f64,
+    /// Time at which nothing goes on.
+    stop_ns: f64,
     /// Slow-downs by the task and the tasks beside it.
     seen: HashMap<(usize, Vec<usize>), f64>,
     /// Pairs of neighbours so far, which most of the time is spent on.
@@ -65,8 +84,11 @@ impl<'a> Fluid<'a> {
         planned: &'a Timeline,
     ) -> Self {
         let slots = &planned.slots[..];
+        let since_ns = slowing.since_ns();
+        let has_ended = |slot: &Slot| slot.end_ns <= since_ns;
+        let goes_on = |slot: &Option<Slot>| slot.as_ref().is_some_and(|slot| !has_ended(slot));
         let mut order: Vec<usize> =
-            (0..slots.len()).filter(|&task| slots[task].is_some()).collect();
+            (0..slots.len()).filter(|&task| goes_on(&slots[task])).collect();
         order.sort_by_key(|&task| slots[task].as_ref().map(|slot| (slot.start_ns, slot.end_ns)));
         let mut places: HashMap<(Option<usize>, u32), usize> = HashMap::new();
         let mut queues: Vec<(Vec<usize>, usize)> = Vec::new();
@@ -90,8 +112,14 @@ impl<'a> Fluid<'a> {
         }
         let alone = |slot: &Option<Slot>| {
             let slot = slot.as_ref();
-            slot.map_or(0.0, |slot| (slot.end_ns - slot.start_ns) as f64)
+            slot.map_or(0.0, |slot| {
+                (slot.end_ns.saturating_sub(slot.start_ns.max(since_ns))) as f64
+            })
         };
+        let begun = |slot: &Slot| (slot.start_ns < since_ns).then_some(slot.start_ns as f64);
+        let ended = |slot: &Slot| has_ended(slot).then_some(slot.end_ns as f64);
+        let began_ns: Vec<Option<f64>> = slots.iter().map(|slot| begun(slot.as_ref()?)).collect();
+        let running = (0..slots.len()).filter(|&task| goes_on(&slots[task]));
         Self {
             slowing,
             workload,
@@ -99,10 +127,11 @@ impl<'a> Fluid<'a> {
             queues,
             of,
             left_ns: slots.iter().map(alone).collect(),
-            began_ns: vec![None; slots.len()],
-            ended_ns: vec![None; slots.len()],
-            running: Vec::new(),
-            now_ns: 0.0,
+            running: running.filter(|&task| began_ns[task].is_some()).collect(),
+            began_ns,
+            ended_ns: slots.iter().map(|slot| ended(slot.as_ref()?)).collect(),
+            now_ns: since_ns as f64,
+            stop_ns: f64::INFINITY,
             seen: HashMap::new(),
             pairs: 0,
             planned,
@@ -151,7 +180,10 @@ impl<'a> Fluid<'a> {
 
     /// Advances until the next task begins or ends. Returns whether there was one.
     fn step(&mut self) -> bool {
-        let mut until_ns = f64::INFINITY;
+        if self.now_ns >= self.stop_ns {
+            return false;
+        }
+        let mut until_ns = self.stop_ns;
         for task in self.heads() {
             match self.ready_ns(task) {
                 Some(ready_ns) if ready_ns <= self.now_ns + NOTHING_NS => {

@@ -5,7 +5,7 @@ use crate::baseline::not_co_scheduled;
 use crate::check::{check, Fault};
 use crate::cost::Cost;
 use crate::determination::{necessary, Determination, Necessity};
-use crate::fluid::slowed;
+use crate::fluid::{left_at, slowed};
 use crate::mapping::{Mapping, Timeline};
 use crate::model::{Platform, Workload};
 use crate::objective::{accept, score, Objective, Reason, Verdict};
@@ -113,6 +113,7 @@ pub fn simulate_slowed(
         arrived: vec![false; workload.processes.len()],
         plan: Timeline { slots: vec![None; workload.tasks.len()], ..Timeline::default() },
         real: vec![None; workload.tasks.len()],
+        since_ns: 0,
         variants: vec![None; workload.tasks.len()],
         decisions: Vec::new(),
     };
@@ -132,30 +133,34 @@ struct Simulation<'a> {
     slowing: Option<&'a dyn Slowing>,
     order: Vec<usize>,
     arrived: Vec<bool>,
-    /// Current plan. Tasks have the lengths that they have alone; those that have started have their
-    /// real starts.
+    /// Current plan at the last arrival. Waiting tasks have the lengths that they have alone. Tasks
+    /// that have started end when they have done alone what is left of them.
     plan: Timeline,
     /// Times of all tasks under the current plan, with slow-downs.
     real: Vec<Option<Slot>>,
+    /// Time of the last arrival.
+    since_ns: u64,
     variants: Vec<Option<usize>>,
     decisions: Vec<Decision>,
 }
 
-/// Slow-downs in which tasks that started before a decision have the variants that they started as.
+/// Slow-downs since an arrival, in which tasks that started before have the variants that they
+/// started as.
 #[derive(Debug)]
-struct Started<'a> {
+struct SinceArrival<'a> {
     slowing: &'a dyn Slowing,
     variants: &'a [Option<usize>],
+    since_ns: u64,
 }
 
-impl Started<'_> {
+impl SinceArrival<'_> {
     fn with_variant<'t>(&self, of: OnThreads<'t>) -> OnThreads<'t> {
         let own = || self.variants.get(of.task).copied().flatten();
         OnThreads { variant: of.variant.or_else(own), ..of }
     }
 }
 
-impl Slowing for Started<'_> {
+impl Slowing for SinceArrival<'_> {
     fn slowdown(&self, task: OnThreads<'_>, beside: &[OnThreads<'_>]) -> f64 {
         let beside: Vec<OnThreads<'_>> =
             beside.iter().map(|other| self.with_variant(*other)).collect();
@@ -165,9 +170,13 @@ impl Slowing for Started<'_> {
     fn only_slows(&self) -> bool {
         self.slowing.only_slows()
     }
+
+    fn since_ns(&self) -> u64 {
+        self.since_ns
+    }
 }
 
-/// Tasks that count as started, or whose entries are kept in the queues.
+/// Tasks that count as started.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Planned {
     /// All planned tasks.
@@ -183,11 +192,12 @@ impl Simulation<'_> {
         let submitted = self.submit(process);
         self.start(now_ns);
         // The newcomer as if alone, behind all that stands in the queues.
-        let taken = self.queues(now_ns, &submitted, Planned::All, Planned::All);
+        let planned = &self.real;
+        let taken = self.queues(now_ns, &submitted, Planned::All, planned);
         let by_itself = not_co_scheduled(workload, platform, &taken);
         let mut timeline = timing(workload, platform, &taken, &by_itself)?;
         self.keep_waits(&mut timeline, &taken);
-        let as_found = self.queues(now_ns, &submitted, Planned::Running, Planned::All);
+        let as_found = self.queues(now_ns, &submitted, Planned::Running, planned);
         let waits = |&task: &usize| submitted[task] && as_found.waits(task);
         let waiting = (0..submitted.len()).filter(waits).count();
         let (determination, cost) = (&options.determination, &options.cost);
@@ -196,7 +206,8 @@ impl Simulation<'_> {
         let mut decision =
             Decision { at_ns: now_ns, process, waiting, necessity, verdict: None, taken: false };
         if necessity.is_necessary() && waiting > 0 {
-            let mut running = self.queues(now_ns, &submitted, Planned::Running, Planned::Running);
+            let running = self.slowed(&self.started(), &Mapping::default());
+            let mut running = self.queues(now_ns, &submitted, Planned::Running, &running.slots);
             if options.charge_cost {
                 running.now_ns = now_ns.saturating_add(cost.ns(waiting));
             }
@@ -210,8 +221,13 @@ impl Simulation<'_> {
                 timeline = co_scheduled;
             } else if options.charge_cost {
                 // They waited for the decision all the same.
-                let same = self.same_order(&running, &timeline);
-                timeline = timing(workload, platform, &running, &same)?;
+                timeline = match self.slowing {
+                    None => {
+                        let same = self.same_order(&running, &timeline);
+                        timing(workload, platform, &running, &same)?
+                    }
+                    Some(_) => self.delayed(timeline, running.now_ns),
+                };
             }
         }
         self.real = self.slowed(&timeline, &Mapping::default()).slots;
@@ -233,14 +249,13 @@ impl Simulation<'_> {
         let mapping = match self.slowing {
             None => schedule(workload, platform, running, scheduler, *objective, &mut keep_going),
             Some(slowing) => {
-                let slowing = Started { slowing, variants: &self.variants };
                 let found = schedule_slowed(
                     workload,
                     platform,
                     running,
                     scheduler,
                     *objective,
-                    &slowing,
+                    &self.since_arrival(slowing),
                     &mut keep_going,
                 );
                 found.0
@@ -257,6 +272,10 @@ impl Simulation<'_> {
         Ok((mapping, timeline, verdict))
     }
 
+    fn since_arrival<'s>(&'s self, slowing: &'s dyn Slowing) -> SinceArrival<'s> {
+        SinceArrival { slowing, variants: &self.variants, since_ns: self.since_ns }
+    }
+
     /// Returns a timeline with slow-downs. Tasks have the variants of a mapping, or those that they
     /// were assigned before.
     fn slowed(&self, timeline: &Timeline, mapping: &Mapping) -> Timeline {
@@ -267,18 +286,62 @@ impl Simulation<'_> {
             let choice = mapping.choices.get(task).copied().flatten();
             choice.map(|choice| choice.variant).or(self.variants[task])
         };
-        slowed(self.workload, slowing, &variant, timeline)
+        slowed(self.workload, &self.since_arrival(slowing), &variant, timeline)
     }
 
-    /// Moves the tasks that have started by now to their real starts.
+    /// Moves the plan to an arrival: tasks that have ended get their real times, tasks that have
+    /// started their real starts and the rest that is left of them. Waiting tasks begin when they
+    /// would with slow-downs, which keeps their order on each thread.
     fn start(&mut self, now_ns: u64) {
-        for (planned, real) in self.plan.slots.iter_mut().zip(&self.real) {
+        let Some(slowing) = self.slowing else {
+            self.since_ns = now_ns;
+            return;
+        };
+        let variant = |task: usize| self.variants[task];
+        let since = self.since_arrival(slowing);
+        let left = left_at(self.workload, &since, &variant, &self.plan, now_ns);
+        self.since_ns = now_ns;
+        for ((planned, real), left_ns) in self.plan.slots.iter_mut().zip(&self.real).zip(left) {
             let (Some(planned), Some(real)) = (planned, real) else { continue };
-            if real.start_ns < now_ns {
-                planned.end_ns = real.start_ns + (planned.end_ns - planned.start_ns);
-                planned.start_ns = real.start_ns;
+            let alone_ns = planned.end_ns - planned.start_ns;
+            planned.start_ns = real.start_ns;
+            planned.end_ns = if real.end_ns <= now_ns {
+                real.end_ns
+            } else if real.start_ns < now_ns {
+                now_ns + left_ns.unwrap_or(0).max(1)
+            } else {
+                real.start_ns + alone_ns
+            };
+        }
+    }
+
+    /// Returns the plan of the tasks that have started.
+    fn started(&self) -> Timeline {
+        let is_started = |slot: &&Slot| slot.start_ns < self.since_ns;
+        let slots = self.plan.slots.iter();
+        let slots = slots.map(|slot| slot.as_ref().filter(is_started).cloned());
+        Timeline { slots: slots.collect(), ..Timeline::default() }
+    }
+
+    /// Returns a plan whose waiting tasks begin no sooner than that, in the same places and order.
+    fn delayed(&self, mut timeline: Timeline, from_ns: u64) -> Timeline {
+        let mut waiting: Vec<(u64, usize, usize)> = Vec::new();
+        for (place, &task) in self.order.iter().enumerate() {
+            let slot = timeline.slots[task].as_ref();
+            if let Some(slot) = slot.filter(|slot| slot.start_ns >= self.since_ns) {
+                waiting.push((slot.start_ns, place, task));
             }
         }
+        waiting.sort_unstable();
+        // A nanosecond between two of them keeps their order where they share a thread.
+        for ((start_ns, _, task), apart_ns) in waiting.into_iter().zip(0..) {
+            if let Some(slot) = &mut timeline.slots[task] {
+                let later_ns = (from_ns + apart_ns).saturating_sub(start_ns);
+                slot.start_ns += later_ns;
+                slot.end_ns += later_ns;
+            }
+        }
+        timeline
     }
 
     /// Adds to a timeline the waits of tasks that were planned before.
@@ -304,18 +367,9 @@ impl Simulation<'_> {
             }
         }
         order.sort_unstable();
-        let order = order.iter().map(|&(.., task)| task);
-        let with_variant = order.clone().filter_map(|task| Some((task, self.variants[task]?)));
-        let mut mapping = Mapping::in_order(self.workload.tasks.len(), with_variant);
-        let mut is_before: Vec<bool> = planned.slots.iter().map(Option::is_some).collect();
-        order.clone().for_each(|task| is_before[task] = false);
-        for task in order {
-            if let Some(choice) = &mut mapping.choices[task] {
-                choice.hold.wait = planned.awaited(task).filter(|&awaited| is_before[awaited]);
-                is_before[task] = true;
-            }
-        }
-        mapping
+        let order = order.into_iter().map(|(.., task)| task);
+        let with_variant = order.filter_map(|task| Some((task, self.variants[task]?)));
+        Mapping::in_order(self.workload.tasks.len(), with_variant)
     }
 
     /// Returns for each task whether it is submitted once this process has arrived, too.
@@ -330,25 +384,25 @@ impl Simulation<'_> {
         submitted
     }
 
-    /// The queues: which tasks count as started, and whose entries are in them.
+    /// Returns the queues: the tasks that count as started are given, and the entries have these
+    /// times.
     fn queues(
         &self,
         now_ns: u64,
         submitted: &[bool],
         started: Planned,
-        entries: Planned,
+        times: &[Option<Slot>],
     ) -> Queues {
         let mut queues = Queues::idle(self.platform);
         queues.now_ns = now_ns;
-        let is = |slot: &Slot, of: Planned| of == Planned::All || slot.start_ns < now_ns;
-        for (task, (planned, real)) in self.plan.slots.iter().zip(&self.real).enumerate() {
-            queues.tasks.push(match (planned, real) {
-                (Some(slot), Some(real)) if is(real, started) => State::Started(slot.clone()),
+        let is_started = |slot: &Slot| started == Planned::All || slot.start_ns < now_ns;
+        for (task, (planned, time)) in self.plan.slots.iter().zip(times).enumerate() {
+            queues.tasks.push(match planned {
+                Some(slot) if is_started(slot) => State::Started(slot.clone()),
                 _ if submitted[task] => State::Waiting,
                 _ => State::Absent,
             });
-            let slot = real.as_ref().filter(|slot| is(slot, entries) && slot.end_ns > now_ns);
-            let Some(slot) = slot else { continue };
+            let Some(slot) = time.as_ref().filter(|slot| slot.end_ns > now_ns) else { continue };
             let entry = Entry {
                 process: self.workload.tasks[task].process,
                 in_execution: slot.start_ns < now_ns,

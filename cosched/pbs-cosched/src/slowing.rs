@@ -22,4 +22,11 @@ pub trait Slowing: Debug {
     /// Returns whether no task is faster beside others than alone.  A search then leaves out
     /// mappings that are no better even without slow-downs.
     fn only_slows(&self) -> bool;
+
+    /// Returns the time since which tasks are followed; by default all of it. Tasks that end by then
+    /// keep their times. Tasks that have started keep their starts, and have the rest until their
+    /// ends still to do.
+    fn since_ns(&self) -> u64 {
+        0
+    }
 }

@@ -5,8 +5,8 @@ mod common;
 
 use common::{build, cpu, platform, Dice, GPU};
 use pbs_cosched::{
-    score, simulate, simulate_slowed, Determination, GreedyOptions, OnThreads, Options, Platform,
-    Run, Scheduler, Slowing, Where, Workload,
+    score, simulate, simulate_slowed, Cost, Determination, GreedyOptions, OnThreads, Options,
+    Platform, Run, Scheduler, Slowing, Where, Workload,
 };
 
 /// Slow-downs of each task by each other, which add up. All variants are known.
@@ -46,7 +46,8 @@ const SCHEDULERS: [Scheduler; 4] = [
 ];
 
 fn options(scheduler: Scheduler) -> Options {
-    Options { scheduler, determination: Determination::ALWAYS, ..Options::default() }
+    let determination = Determination::ALWAYS;
+    Options { scheduler, determination, evaluations: 300, ..Options::default() }
 }
 
 fn run(workload: &Workload, on: &Platform, scheduler: Scheduler, table: &Table) -> Run {
@@ -119,12 +120,17 @@ fn a_newcomer_waits_for_the_task_that_it_would_slow() {
     assert_eq!(ends.collect::<Vec<_>>(), [175, 225]);
 }
 
-/// A random workload of three processes, with tasks of thousands of nanoseconds.
+/// A random workload of three processes, with tasks of thousands of nanoseconds. Tasks wait for those
+/// of processes that come no later.
 fn random_case(dice: &mut Dice) -> (Workload, Platform, Table) {
     let on = platform(1 + dice.below(3) as u32, if dice.below(2) == 0 { &[] } else { &[1] });
-    let mut all = build(&[0, dice.below(20) * 1_000, dice.below(40) * 1_000]);
-    let tasks = 4 + dice.below(4) as usize;
-    for number in 0..tasks {
+    let second_ns = dice.below(20) * 1_000;
+    let third_ns = second_ns + dice.below(40) * 1_000;
+    let mut all = build(&[0, second_ns, third_ns]);
+    let tasks = 6 + dice.below(6) as usize;
+    let mut processes: Vec<usize> = (0..tasks).map(|_| dice.below(3) as usize).collect();
+    processes.sort_unstable();
+    for (number, process) in processes.into_iter().enumerate() {
         let after: Vec<(usize, u64)> =
             (0..number).filter(|_| dice.below(5) == 0).map(|before| (before, 0)).collect();
         let mut of = Vec::new();
@@ -136,36 +142,126 @@ fn random_case(dice: &mut Dice) -> (Workload, Platform, Table) {
             };
             of.push((place, 1_000 * (1 + dice.below(20))));
         }
-        all.task(dice.below(3) as usize, &after, &of);
+        all.task(process, &after, &of);
     }
     let mut table = Table::all(tasks, 1.0);
     for slowdown in table.0.iter_mut().flatten() {
-        *slowdown = [1.0, 1.5, 2.0, 3.5][dice.below(4) as usize];
+        *slowdown = [1.0, 2.0, 3.5, 6.0][dice.below(4) as usize];
     }
     (all.0, on, table)
 }
 
-/// Whatever is mapped anew, tasks that have started go on, and all do their work beside the others.
+/// All ways to decide: whether arrivals are mapped anew, wait for the decision, or take what is worse.
+fn all_options(scheduler: Scheduler) -> [Options; 4] {
+    let always = options(scheduler);
+    [
+        always,
+        Options { determination: Determination::NEVER, ..always },
+        Options { charge_cost: true, cost: Cost { a: 0.0, b: 500.0, c: 700.0 }, ..always },
+        Options { reject_worse: false, ..always },
+    ]
+}
+
+/// Whatever is mapped anew, all tasks do their work beside the others.
 #[test]
 fn every_task_does_its_work_beside_the_others() {
     let mut dice = Dice(0x51_0D05);
     let (mut taken, mut better, mut worse) = (0, 0, 0);
-    for _ in 0..150 {
+    for _ in 0..50 {
         let (workload, on, table) = random_case(&mut dice);
         for scheduler in SCHEDULERS {
-            let found = run(&workload, &on, scheduler, &table);
-            taken += found.decisions.iter().filter(|of| of.taken).count();
-            let makespan_ns = |run: &Run| score(&workload, &run.timeline).makespan_ns;
-            // The same without regard to slow-downs, which tasks have all the same.
-            let blind = options(scheduler);
-            let blind = Options { determination: Determination::NEVER, ..blind };
-            let blind = simulate_slowed(&workload, &on, &blind, Some(&table)).unwrap();
-            better += u32::from(makespan_ns(&found) < makespan_ns(&blind));
-            worse += u32::from(makespan_ns(&found) > makespan_ns(&blind));
+            let runs = all_options(scheduler).map(|options| {
+                let run = simulate_slowed(&workload, &on, &options, Some(&table)).unwrap();
+                judge(&workload, &table, &run);
+                run
+            });
+            taken += runs[0].decisions.iter().filter(|of| of.taken).count();
+            let [found_ns, blind_ns, ..] =
+                runs.map(|run| score(&workload, &run.timeline).makespan_ns);
+            better += u32::from(found_ns < blind_ns);
+            worse += u32::from(found_ns > blind_ns);
         }
     }
-    assert!(taken > 100 && better > 100, "{taken} mappings, {better} better");
+    assert!(taken > 100 && better > 50, "{taken} mappings, {better} better");
     assert!(worse * 4 < better, "{worse} worse, {better} better");
+}
+
+/// What has happened before an arrival stays as it was, whether the arrival is mapped anew or not.
+#[test]
+fn an_arrival_changes_nothing_of_the_past() {
+    let mut dice = Dice(0x51_0D07);
+    let mut compared = 0;
+    for _ in 0..50 {
+        let (workload, on, table) = random_case(&mut dice);
+        let arrival_ns = workload.processes[2].arrival_ns;
+        // The last process comes when all else is over.
+        let mut later = workload.clone();
+        later.processes[2].arrival_ns = 1_000_000_000;
+        for scheduler in SCHEDULERS {
+            for options in all_options(scheduler) {
+                let run = |of: &Workload| simulate_slowed(of, &on, &options, Some(&table)).unwrap();
+                let (before, after) = (run(&later), run(&workload));
+                for task in (0..workload.tasks.len()).filter(|of| workload.tasks[*of].process < 2) {
+                    let [one, other] =
+                        [&before, &after].map(|run| run.timeline.slots[task].as_ref().unwrap());
+                    if one.start_ns >= arrival_ns {
+                        assert!(other.start_ns >= arrival_ns, "{options:?}");
+                        continue;
+                    }
+                    compared += 1;
+                    assert_eq!(one.place, other.place, "{options:?}");
+                    assert_eq!(before.variants[task], after.variants[task]);
+                    assert!(one.start_ns.abs_diff(other.start_ns) <= 1, "{options:?}");
+                    if one.end_ns <= arrival_ns {
+                        assert!(one.end_ns.abs_diff(other.end_ns) <= 1, "{options:?}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(compared > 500, "{compared}");
+}
+
+/// A task that is still running though it would have ended alone keeps the tasks behind it waiting,
+/// when a process comes that takes an idle thread.
+#[test]
+fn a_kept_plan_keeps_the_order_of_a_thread() {
+    let mut all = build(&[0, 36]);
+    all.task(0, &[], &[(cpu(1), 10)]);
+    all.task(0, &[], &[(cpu(1), 100)]);
+    all.task(0, &[], &[(cpu(1), 2)]);
+    all.task(0, &[(2, 0)], &[(cpu(1), 8)]);
+    all.task(1, &[], &[(cpu(1), 5)]);
+    let (workload, on) = (all.0, platform(2, &[]));
+    let mut table = Table::all(5, 1.0);
+    (table.0[0][1], table.0[1][0]) = (3.5, 3.5);
+    let never = Options { determination: Determination::NEVER, ..Options::default() };
+    let found = simulate_slowed(&workload, &on, &never, Some(&table)).unwrap();
+    judge(&workload, &table, &found);
+    let times = found.timeline.slots.iter().flatten().map(|slot| (slot.start_ns, slot.end_ns));
+    let expected = [(0, 35), (0, 125), (35, 37), (37, 45), (45, 50)];
+    assert_eq!(times.collect::<Vec<_>>(), expected);
+}
+
+/// A running task is not expected to stay slow beside tasks that are mapped away.
+#[test]
+fn a_thread_is_free_when_its_task_is_slowed_no_more() {
+    let mut all = build(&[0, 10]);
+    all.task(0, &[], &[(cpu(1), 100)]);
+    all.task(0, &[], &[(cpu(1), 20)]);
+    all.task(0, &[(1, 0)], &[(cpu(1), 200), (GPU, 210)]);
+    all.task(1, &[], &[(cpu(2), 50)]);
+    let (workload, on) = (all.0, platform(2, &[1]));
+    let mut table = Table::all(4, 1.0);
+    (table.0[0][2], table.0[2][0]) = (3.0, 3.0);
+    // Only the second arrival is mapped anew: the first one finds idle threads.
+    let determination = Determination::CONTENTION;
+    let options = Options { determination, ..options(Scheduler::BruteForce) };
+    let found = simulate_slowed(&workload, &on, &options, Some(&table)).unwrap();
+    judge(&workload, &table, &found);
+    let slot = |task: usize| found.timeline.slots[task].as_ref().unwrap();
+    assert_eq!((slot(0).end_ns, slot(2).end_ns), (100, 230));
+    assert_eq!((slot(3).start_ns, slot(3).end_ns), (100, 150));
 }
 
 /// Where nothing slows anything, a scheduler that does not regard slow-downs has the same run.
@@ -175,10 +271,8 @@ fn a_run_without_slowdowns_is_the_same() {
     for _ in 0..100 {
         let (workload, on, table) = random_case(&mut dice);
         let none = Table::all(table.0.len(), 1.0);
-        for charge_cost in [false, true] {
-            let options = Options { charge_cost, ..options(Scheduler::PlainRandom(7)) };
-            let found = simulate_slowed(&workload, &on, &options, Some(&none)).unwrap();
-            assert_eq!(found, simulate(&workload, &on, &options).unwrap());
-        }
+        let options = options(Scheduler::PlainRandom(7));
+        let found = simulate_slowed(&workload, &on, &options, Some(&none)).unwrap();
+        assert_eq!(found, simulate(&workload, &on, &options).unwrap());
     }
 }
