@@ -24,6 +24,20 @@ fn starts(cluster: &Cluster, ids: &[RequestId]) -> Vec<u64> {
     ids.iter().map(|&id| cluster.row(id).start_s.unwrap() - T).collect()
 }
 
+/// Lets all requests have their turns, and seeks a better plan to the end.
+fn settle(cluster: &mut Cluster) {
+    while cluster.manager.is_settling() {
+        cluster.manager.settle_some(4);
+    }
+}
+
+/// Lets all requests have their turns, until a search for a better plan begins.
+fn move_up(cluster: &mut Cluster) {
+    while cluster.manager.is_moving_up() {
+        cluster.manager.settle_some(1);
+    }
+}
+
 /// Learns from all that has ended.
 fn learn(cluster: &mut Cluster) {
     cluster.manager.learn();
@@ -63,14 +77,10 @@ fn operation_ends_the_search_and_begins_another() {
     cluster.reopen_with(OPTIMISED);
     cluster.manager.defer();
     let ids = long_before_short(&mut cluster, Some(Promise::None));
-    while cluster.manager.planner().is_backfilling() {
-        cluster.manager.settle_some(1);
-    }
+    move_up(&mut cluster);
     cluster.manager.settle_some(4);
     cluster.manager.kill(&user("u"), ids[2]).unwrap();
-    while cluster.manager.is_settling() {
-        cluster.manager.settle_some(4);
-    }
+    settle(&mut cluster);
     let left = [ids[0], ids[1], ids[3], ids[4], ids[5]];
     let now = starts(&cluster, &left);
     assert!(now.is_sorted_by(|one, other| one > other), "{now:?}");
@@ -85,14 +95,10 @@ fn report_says_what_a_search_has_reached() {
     cluster.reopen_with(OPTIMISED);
     cluster.manager.defer();
     let ids = long_before_short(&mut cluster, Some(Promise::None));
-    while cluster.manager.planner().is_backfilling() {
-        cluster.manager.settle_some(1);
-    }
+    move_up(&mut cluster);
     cluster.manager.settle_some(4);
     cluster.manager.kill(&user("u"), ids[2]).unwrap();
-    while cluster.manager.is_settling() {
-        cluster.manager.settle_some(4);
-    }
+    settle(&mut cluster);
     let report = cluster.manager.search_report().unwrap();
     assert_eq!((report.interrupted, report.searches, report.plans), (1, 1, 1), "{report:?}");
     assert!(report.orders > 120 && report.placements > report.orders, "{report:?}");
@@ -121,15 +127,11 @@ fn report_counts_the_search_after_an_interruption() {
     cluster.reopen_with(OPTIMISED);
     cluster.manager.defer();
     let ids = long_before_short(&mut cluster, Some(Promise::None));
-    while cluster.manager.planner().is_backfilling() {
-        cluster.manager.settle_some(1);
-    }
+    move_up(&mut cluster);
     // The places of all are given back, and then the first orders are scored.
     cluster.manager.settle_some(60);
     cluster.manager.kill(&user("u"), ids[2]).unwrap();
-    while cluster.manager.is_settling() {
-        cluster.manager.settle_some(4);
-    }
+    settle(&mut cluster);
     let report = cluster.manager.search_report().unwrap();
     assert_eq!((report.interrupted, report.searches), (1, 2), "{report:?}");
     let last = report.last.unwrap();
@@ -168,9 +170,7 @@ fn promised_starts_are_kept_by_better_plans() {
     // The first promise of the site is that of requests that name none.
     let ids = long_before_short(&mut cluster, None);
     let first = starts(&cluster, &ids);
-    while cluster.manager.is_settling() {
-        cluster.manager.settle_some(4);
-    }
+    settle(&mut cluster);
     assert_eq!(starts(&cluster, &ids), first);
     let short = cluster.submit(&Wish { promise: Some(Promise::None), ..wish("2:ncpus=8", 60) });
     assert_eq!(cluster.row(ids[0]).promise, "start");
@@ -238,9 +238,7 @@ fn run_times_are_learned_from_ended_requests() {
     let expected = [long, short, unknown].map(|id| cluster.row(id).expected_run_s);
     assert_eq!(expected, [Some(900), Some(20), None]);
     assert_eq!(cluster.row(short).duration_s, 2_000, "the limit is booked");
-    while cluster.manager.is_settling() {
-        cluster.manager.settle_some(4);
-    }
+    settle(&mut cluster);
     let starts = [short, long, unknown].map(|id| cluster.row(id).start_s.unwrap());
     assert!(starts.is_sorted(), "{starts:?}");
     // Without the setting, nothing is expected, and the shortest limit goes first.
@@ -248,9 +246,7 @@ fn run_times_are_learned_from_ended_requests() {
     cluster.reopen_with(&LEARNED.replace("quantile", "limit"));
     cluster.manager.defer();
     learn(&mut cluster);
-    while cluster.manager.is_settling() {
-        cluster.manager.settle_some(4);
-    }
+    settle(&mut cluster);
     assert_eq!(cluster.row(short).expected_run_s, None);
     let starts = [long, short].map(|id| cluster.row(id).start_s.unwrap());
     assert!(starts.is_sorted(), "{starts:?}");
@@ -337,18 +333,14 @@ fn search_begins_anew_when_run_times_are_learned() {
     cluster.reopen();
     cluster.manager.defer();
     cluster.manager.learn();
-    while cluster.manager.is_moving_up() {
-        cluster.manager.settle_some(1);
-    }
+    move_up(&mut cluster);
     cluster.manager.settle_some(4);
     assert_eq!(cluster.manager.search_report().unwrap().interrupted, 0);
     while cluster.manager.is_learning() {
         cluster.manager.learn_some().unwrap();
     }
     assert_eq!(cluster.manager.search_report().unwrap().interrupted, 1);
-    while cluster.manager.is_settling() {
-        cluster.manager.settle_some(4);
-    }
+    settle(&mut cluster);
     assert!(cluster.manager.search_report().unwrap().searches >= 1);
 }
 
@@ -414,9 +406,7 @@ fn short_requests_bound_what_a_long_one_gains() {
     let long = cluster.submit(&of("short", 8_000, 8_000));
     let other = cluster.submit(&of("other", 500, 500));
     assert_eq!(cluster.row(long).expected_run_s, Some(1));
-    while cluster.manager.is_settling() {
-        cluster.manager.settle_some(4);
-    }
+    settle(&mut cluster);
     let starts = [other, long].map(|id| cluster.row(id).start_s.unwrap());
     assert!(starts.is_sorted(), "{starts:?}");
 }

@@ -3,8 +3,8 @@
 
 use crate::lanes::Question;
 use pbs_cosched::{
-    check, not_co_scheduled, simulate_slowed, timing, Entry, Mapping, OnThreads, Options, Platform,
-    Queues, Run, Slot, Slowing, State, Timeline, Workload,
+    check, not_co_scheduled, simulate_slowed, timing, Entry, Mapping, Options, Platform, Queues,
+    Run, Slot, Slowing, State, Timeline, WithStarted, Workload,
 };
 
 use crate::{Names, Slowed, WithAndWithout};
@@ -105,8 +105,11 @@ impl<'a> Case<'a> {
     }
 
     /// Returns the slow-downs for a search, if they are known.
-    pub(crate) fn slowing(&self) -> Option<CaseSlowing<'_>> {
-        Some(CaseSlowing { case: self, slowed: self.slowed.as_ref()? })
+    pub(crate) fn slowing(&self) -> Option<WithStarted<'_>> {
+        let slowing = self.slowed.as_ref()?;
+        let tasks = 0..self.workload.tasks.len();
+        let variants = tasks.map(|task| self.variant(&self.without_mapping, task));
+        Some(WithStarted { slowing, variants: variants.collect(), since_ns: 0 })
     }
 
     /// Returns the measures with slow-downs of not co-scheduling and of a timeline, and both
@@ -138,32 +141,6 @@ impl<'a> Case<'a> {
             None => None,
         });
         choice.map(|choice| choice.variant)
-    }
-}
-
-/// Slow-downs of a case: tasks that have started keep their variants.
-#[derive(Debug)]
-pub(crate) struct CaseSlowing<'a> {
-    case: &'a Case<'a>,
-    slowed: &'a Slowed,
-}
-
-impl CaseSlowing<'_> {
-    fn with_variant<'t>(&self, of: OnThreads<'t>) -> OnThreads<'t> {
-        let own = || self.case.variant(&self.case.without_mapping, of.task);
-        OnThreads { variant: of.variant.or_else(own), ..of }
-    }
-}
-
-impl Slowing for CaseSlowing<'_> {
-    fn slowdown(&self, task: OnThreads<'_>, beside: &[OnThreads<'_>]) -> f64 {
-        let beside: Vec<OnThreads<'_>> =
-            beside.iter().map(|other| self.with_variant(*other)).collect();
-        self.slowed.slowdown(self.with_variant(task), &beside)
-    }
-
-    fn only_slows(&self) -> bool {
-        self.slowed.only_slows()
     }
 }
 

@@ -89,5 +89,5 @@ pub use report::{measure, speed_up, Measures};
 pub use resources::Transfer;
 pub use schedule::{evaluations, schedule, schedule_slowed, Scheduler};
 pub use simulate::{simulate, simulate_slowed, Decision, Options, Run};
-pub use slowing::{OnThreads, Slowing};
+pub use slowing::{OnThreads, Slowing, WithStarted};
 pub use timing::timing;

@@ -11,7 +11,7 @@ use crate::model::{Platform, Workload};
 use crate::objective::{accept, score, Objective, Reason, Verdict};
 use crate::queues::{Entry, Queues, Slot, State};
 use crate::schedule::{evaluations, schedule, schedule_slowed, Scheduler};
-use crate::slowing::{OnThreads, Slowing};
+use crate::slowing::{Slowing, WithStarted};
 use crate::timing::timing;
 
 /// Options of co-scheduling.
@@ -144,38 +144,6 @@ struct Simulation<'a> {
     decisions: Vec<Decision>,
 }
 
-/// Slow-downs since an arrival, in which tasks that started before have the variants that they
-/// started as.
-#[derive(Debug)]
-struct SinceArrival<'a> {
-    slowing: &'a dyn Slowing,
-    variants: &'a [Option<usize>],
-    since_ns: u64,
-}
-
-impl SinceArrival<'_> {
-    fn with_variant<'t>(&self, of: OnThreads<'t>) -> OnThreads<'t> {
-        let own = || self.variants.get(of.task).copied().flatten();
-        OnThreads { variant: of.variant.or_else(own), ..of }
-    }
-}
-
-impl Slowing for SinceArrival<'_> {
-    fn slowdown(&self, task: OnThreads<'_>, beside: &[OnThreads<'_>]) -> f64 {
-        let beside: Vec<OnThreads<'_>> =
-            beside.iter().map(|other| self.with_variant(*other)).collect();
-        self.slowing.slowdown(self.with_variant(task), &beside)
-    }
-
-    fn only_slows(&self) -> bool {
-        self.slowing.only_slows()
-    }
-
-    fn since_ns(&self) -> u64 {
-        self.since_ns
-    }
-}
-
 /// Tasks that count as started.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Planned {
@@ -272,8 +240,8 @@ impl Simulation<'_> {
         Ok((mapping, timeline, verdict))
     }
 
-    fn since_arrival<'s>(&'s self, slowing: &'s dyn Slowing) -> SinceArrival<'s> {
-        SinceArrival { slowing, variants: &self.variants, since_ns: self.since_ns }
+    fn since_arrival<'s>(&'s self, slowing: &'s dyn Slowing) -> WithStarted<'s> {
+        WithStarted { slowing, variants: (&self.variants[..]).into(), since_ns: self.since_ns }
     }
 
     /// Returns a timeline with slow-downs. Tasks have the variants of a mapping, or those that they

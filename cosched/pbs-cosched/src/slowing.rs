@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Slow-downs of tasks that run side by side on threads of the CPU (ours).
 
+use std::borrow::Cow;
 use std::fmt::Debug;
 
 /// A task in execution on threads of the CPU.
@@ -28,5 +29,40 @@ pub trait Slowing: Debug {
     /// ends still to do.
     fn since_ns(&self) -> u64 {
         0
+    }
+}
+
+/// Slow-downs in which tasks that had started before a decision have the variants that they started
+/// as.
+#[derive(Debug)]
+pub struct WithStarted<'a> {
+    /// Slow-downs of tasks whose variants are known.
+    pub slowing: &'a dyn Slowing,
+    /// Variant of each task that has started.
+    pub variants: Cow<'a, [Option<usize>]>,
+    /// Time since which tasks are followed.
+    pub since_ns: u64,
+}
+
+impl WithStarted<'_> {
+    fn with_variant<'t>(&self, of: OnThreads<'t>) -> OnThreads<'t> {
+        let own = || self.variants.get(of.task).copied().flatten();
+        OnThreads { variant: of.variant.or_else(own), ..of }
+    }
+}
+
+impl Slowing for WithStarted<'_> {
+    fn slowdown(&self, task: OnThreads<'_>, beside: &[OnThreads<'_>]) -> f64 {
+        let beside: Vec<OnThreads<'_>> =
+            beside.iter().map(|other| self.with_variant(*other)).collect();
+        self.slowing.slowdown(self.with_variant(task), &beside)
+    }
+
+    fn only_slows(&self) -> bool {
+        self.slowing.only_slows()
+    }
+
+    fn since_ns(&self) -> u64 {
+        self.since_ns
     }
 }
