@@ -188,6 +188,7 @@ fn resources_that_are_wrong() {
         ("[resource.sw]\nscope='job'\nitems={a='x'}", "7: a, column 1: \"x\" is no amount"),
         ("[resource.ncpus]\nkind='attribute'", "6: ncpus is built in; remove kind"),
         ("[resource.area]", "5: no resource can be called area"),
+        ("[resource.avoid]", "5: no resource can be called avoid"),
         ("[resource.arch]", "4: arch is counted; write a number, or kind"),
         ("[resource.tesla]\nscope='job'\namount=1", "4: tesla is a resource of no node"),
         ("[resource.x]\nvalidity='soon'", "6: validity, column 1: \"soon\" is no date"),

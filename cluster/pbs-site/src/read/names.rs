@@ -9,8 +9,19 @@ use super::declared_names::DeclaredNames;
 use crate::{Kind, Resource};
 
 /// Words that mean something else where names of resources can stand.
-const RESERVED: &[&str] =
-    &["jobs", "arrayjobs", "duration", "area", "user", "group", "place", "always", "never", "rset"];
+const RESERVED: &[&str] = &[
+    "jobs",
+    "arrayjobs",
+    "duration",
+    "area",
+    "user",
+    "group",
+    "place",
+    "always",
+    "never",
+    "rset",
+    "avoid",
+];
 
 /// Whether a name can be written in requests and conditions.
 pub(super) fn is_word(reader: &mut Reader, line: Line, name: &str) -> bool {
