@@ -114,8 +114,35 @@ fn an_epilog_of_nodes_takes_the_place_of_that_of_slurmctld() {
     let own = format!("Epilog={}\n", etc.path("clean").display());
     etc.change("plan.conf", &of_slurmctld, &own);
     assert_eq!(etc.found(), []);
-    etc.change("plan.conf", &own, "Epilog=/etc/slurm/pbs-event\n");
+    etc.write("clean", "#!/bin/sh\n# no pbs-event here\ntrue\n");
+    let keys = |etc: &Etc| etc.found().into_iter().map(|of| of.key).collect::<Vec<_>>();
+    assert_eq!(keys(&etc), ["EpilogSlurmctld"]);
+    // On nodes it may be elsewhere.
+    etc.change("plan.conf", &own, "Epilog=/nowhere/pbs-event\n");
     assert_eq!(etc.found(), []);
+    etc.change("plan.conf", "Epilog=/nowhere/", "Epilog=");
+    assert_eq!(keys(&etc), ["Epilog"]);
+}
+
+/// An Epilog that is pbs-event has to run, to know that it is an Epilog, and to write into the event
+/// file.
+#[test]
+fn an_epilog_of_nodes_is_checked_like_other_hooks() {
+    let etc = Etc::new("doctor-epilog-file");
+    fs::create_dir(etc.path("nodes")).unwrap();
+    let of_slurmctld = format!("EpilogSlurmctld={}\n", etc.path("pbs-event").display());
+    let of_nodes = format!("Epilog={}\n", etc.path("nodes/pbs-event").display());
+    etc.change("plan.conf", &of_slurmctld, &of_nodes);
+    fs::copy(etc.path("pbs-event"), etc.path("nodes/pbs-event")).unwrap();
+    assert_eq!(etc.found(), []);
+    let events = etc.path("events").display().to_string();
+    let found = etc.finds("nodes/pbs-event", &events, "/elsewhere");
+    assert_eq!((found.level, &*found.key), (Level::Error, "pbs-event"));
+    let found = etc.finds("nodes/pbs-event", "epilog_slurmd", "epilog");
+    assert_eq!((found.level, &*found.key), (Level::Error, "pbs-event"));
+    fs::set_permissions(etc.path("nodes/pbs-event"), fs::Permissions::from_mode(0o644)).unwrap();
+    let found = etc.found();
+    assert_eq!((found.len(), &*found[0].key), (1, "Epilog"), "{found:?}");
 }
 
 #[test]

@@ -28,6 +28,10 @@ const CLEANING_S: u64 = 5;
 /// Name of the program that reports starts of jobs, and free nodes.
 const EVENT_PROGRAM: &str = "pbs-event";
 
+/// Value of `SLURM_SCRIPT_CONTEXT` in an Epilog of a node. Older versions of the program do not know
+/// it.
+const OF_NODES: &str = "epilog_slurmd";
+
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
@@ -97,6 +101,22 @@ pub fn check(conf: &Conf, partition: &str, release_timeout_s: u64) -> Vec<Findin
     let mut findings = checks.findings;
     findings.sort_by_key(|of| of.level);
     findings
+}
+
+/// Whether a file is the program of slurm/hooks, by its name.
+fn is_event_program(hook: &Hook) -> bool {
+    hook.path.ends_with(EVENT_PROGRAM)
+}
+
+/// Whether a script calls the program.
+fn calls(hook: &Hook) -> bool {
+    says(hook, EVENT_PROGRAM)
+}
+
+/// Whether a word stands in a script, outside of its lines of comment.
+fn says(hook: &Hook, word: &str) -> bool {
+    let mut lines = hook.text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    lines.any(|line| line.contains(word))
 }
 
 struct Checks<'a> {
@@ -232,10 +252,9 @@ impl Checks<'_> {
 
     fn programs(&mut self) {
         let (prolog, epilog) = (self.conf.prolog.clone(), self.conf.epilog.clone());
-        let of_nodes = self.conf.value("Epilog").filter(|of| !of.is_empty()).map(Path::new);
+        let of_nodes = self.epilog_of_nodes();
         // A script of the site's own may call the program.
-        let calls = |of: &Path| Hook::look(of).text.contains(EVENT_PROGRAM);
-        let is_of_nodes = of_nodes.is_some_and(|of| of.ends_with(EVENT_PROGRAM) || calls(of));
+        let is_of_nodes = of_nodes.as_ref().is_some_and(|of| is_event_program(of) || calls(of));
         if of_nodes.is_some() && epilog.is_some() {
             let why = "with an Epilog of the nodes that calls pbs-event, and without \
                        EpilogSlurmctld, Slurm starts the next job of a node at once";
@@ -265,6 +284,9 @@ impl Checks<'_> {
                 }
             }
         }
+        if let Some(hook) = of_nodes.filter(is_event_program) {
+            self.program_of_nodes(&hook);
+        }
         let flags = ["Alloc", "Contain", "X11"];
         if !flags.iter().any(|flag| self.conf.has_word("PrologFlags", flag)) {
             let why = "otherwise nodes are prepared only when the first step starts";
@@ -273,14 +295,38 @@ impl Checks<'_> {
         }
     }
 
+    /// The Epilog of the nodes, as this machine has it.
+    fn epilog_of_nodes(&self) -> Option<Hook> {
+        let path = self.conf.value("Epilog").filter(|of| !of.is_empty())?;
+        Some(Hook::look(Path::new(path)))
+    }
+
+    /// Checks the program as the Epilog of the nodes, which may have it at a place where this machine
+    /// has none.
+    fn program_of_nodes(&mut self, hook: &Hook) {
+        if !hook.path.is_absolute() {
+            let should = "pbs-event of slurm/hooks, with its absolute path";
+            self.key(Error, "Epilog", should, "the program reports free nodes to the planner");
+        } else if hook.is_there && !hook.is_executable {
+            let why = "a failing epilog drains nodes";
+            self.key(Error, "Epilog", "an executable file: chmod 755", why);
+        } else if hook.is_there && !self.cant_read(hook) && !says(hook, OF_NODES) {
+            let why = "the file does nothing as the Epilog of nodes, and nobody reports free nodes";
+            let should = "pbs-event of slurm/hooks of this release";
+            self.file(Error, &hook.path, "an older program", should, why, 1);
+        }
+    }
+
     /// All hooks write into one file, which is SlurmUser's.
     fn event_files(&mut self) {
         let conf = self.conf;
+        let of_nodes = self.epilog_of_nodes().filter(is_event_program);
         let hooks: Vec<&Hook> = [
             Some(&conf.job_submit.hook),
             Some(&conf.jobcomp.hook),
             conf.prolog.as_ref(),
             conf.epilog.as_ref(),
+            of_nodes.as_ref(),
         ]
         .into_iter()
         .flatten()
