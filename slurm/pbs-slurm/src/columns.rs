@@ -14,7 +14,9 @@ use std::hash::{BuildHasher, Hasher};
 use pbs_resources::AVOIDED_NODES;
 
 use crate::conf::seconds;
-use crate::demands::{excluded_of, features_of, gres_of, licenses_of, Demands, Gres, Per};
+use crate::demands::{
+    excluded_of, features_of, gres_of, licenses_of, Demands, Gres, NotExcluded, Per,
+};
 use crate::steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, Unread};
 
 /// Between columns.
@@ -38,11 +40,11 @@ const VALUE_CHARS: usize = 60;
 
 /// Mark at the beginning of each row of an answer of `squeue`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark(String);
+pub(crate) struct Mark(String);
 
 impl Mark {
     /// Makes a mark that nobody can guess.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Each has its own keys, which are random.
         Self(format!("{:016x}:", RandomState::new().build_hasher().finish()))
     }
@@ -120,11 +122,19 @@ const HELD_BY_REQUEUE: [&str; 4] = [
 
 /// Outcomes of runs that hooks have told, by number and submission of the job: a job that is sent
 /// back runs again with the same number, and is submitted anew.
-pub type Ends = HashMap<(u32, u64), String>;
+pub(crate) type Ends = HashMap<(u32, u64), String>;
 
-/// The jobs in what `squeue` has printed with that mark, and the rows that can't be read; `how`
-/// tells how jobs ended that are being cleaned.
-pub fn jobs_of(text: &str, mark: &Mark, how: &Ends) -> (Vec<JobSeen>, Vec<Unread>) {
+/// Facts that complete the rows of `squeue`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context<'a> {
+    /// Outcomes of jobs that are being cleaned.
+    pub(crate) how: &'a Ends,
+    /// Names of the planned nodes, sorted.
+    pub(crate) planned: &'a [String],
+}
+
+/// The jobs in what `squeue` has printed with that mark, and the rows that can't be read.
+pub(crate) fn jobs_of(text: &str, mark: &Mark, with: Context<'_>) -> (Vec<JobSeen>, Vec<Unread>) {
     let (mut jobs, mut unread) = (Vec::new(), Vec::new());
     let mut rows: Vec<(Option<&str>, Vec<&str>)> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
@@ -135,7 +145,7 @@ pub fn jobs_of(text: &str, mark: &Mark, how: &Ends) -> (Vec<JobSeen>, Vec<Unread
         }
     }
     for (begin, more) in rows {
-        let job = begin.filter(|_| more.is_empty()).and_then(|line| job_of(line, how));
+        let job = begin.filter(|_| more.is_empty()).and_then(|line| job_of(line, with));
         match job {
             Some(job) => jobs.push(job),
             None => {
@@ -157,14 +167,14 @@ fn key_of(columns: &[&str]) -> Option<Key> {
     Some(Key { job: job.parse().ok()?, index: index.parse().ok(), submit_s: submit.parse().ok()? })
 }
 
-fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
+fn job_of(line: &str, with: Context<'_>) -> Option<JobSeen> {
     let columns: Vec<&str> = line.split(END).collect();
     let key = key_of(&columns)?;
     let columns: [&str; JOB.len()] = columns.try_into().ok()?;
     let [_job, _index, number, _submit, user, account, state, priority, nodes_wanted, cpus, min_cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, _tres, features, licenses, after, reservation, tmp, _used, words, name] =
         columns;
     // Elements of an array end by numbers of their own.
-    let how = how.get(&(number.parse().ok()?, key.submit_s));
+    let how = with.how.get(&(number.parse().ok()?, key.submit_s));
     let is_suspended = matches!(state, "SUSPENDED" | "STOPPED");
     let is_booting = state == "CONFIGURING";
     let state = state_of(state, priority, reason, how)?;
@@ -186,7 +196,16 @@ fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
     let counts = [nodes_wanted, cpus, min_cpus].map(str::parse);
     let bytes = memory_bytes(memory);
     let tmp_bytes = memory_bytes(tmp);
-    let excluded_nodes = excluded_of(excluded);
+    let excluded_nodes = excluded_of(excluded, with.planned);
+    let not_excluded = excluded_nodes.as_ref().err().map(|why| match why {
+        NotExcluded::Unreadable => "this list of nodes can't be read; write their names, such as \
+                                    --exclude=n01,n[04-06]"
+            .into(),
+        NotExcluded::TooMany => format!(
+            "a job excludes at most {AVOIDED_NODES} of the planned nodes; exclude fewer, or name \
+             features of the others with --constraint"
+        ),
+    });
     let is_read = counts.iter().all(Result::is_ok) && bytes.is_some();
     let [nodes_wanted, cpus, min_cpus] = counts.map(|count| count.unwrap_or(1));
     let unread = || {
@@ -196,15 +215,7 @@ fn job_of(line: &str, how: &Ends) -> Option<JobSeen> {
     };
     let foreign = [
         (!is_read).then(unread),
-        unless(
-            excluded_nodes.as_ref().is_some_and(|nodes| nodes.len() <= AVOIDED_NODES),
-            "exclude",
-            excluded,
-            &format!(
-                "these nodes can't be read, or are more than {AVOIDED_NODES}; exclude fewer, or \
-                 name features of the others with --constraint"
-            ),
-        ),
+        not_excluded.and_then(|why: String| given("exclude", excluded, &why)),
         unless(
             features_of(features).is_some(),
             "constraint",
@@ -579,7 +590,8 @@ mod tests {
     fn read(rows: &[String]) -> (Vec<JobSeen>, Vec<Unread>) {
         let mark = Mark::new();
         let rows: Vec<_> = rows.iter().map(|row| format!("{}{row}\n", mark.0)).collect();
-        jobs_of(&rows.concat(), &mark, &Ends::from([((9, 1_795_597_640), "failed".into())]))
+        let how = Ends::from([((9, 1_795_597_640), "failed".into())]);
+        jobs_of(&rows.concat(), &mark, Context { how: &how, planned: &names(99) })
     }
 
     fn job(change: &[(usize, &str)]) -> JobSeen {
@@ -638,15 +650,19 @@ mod tests {
         assert!(!of("Resources").is_refused && of("None").reason.is_empty());
         let without = job(&[(17, "n[02-03],n01")]);
         assert_eq!((&without.demands.excluded[..], without.foreign), (&names(3)[..], None));
-        for (list, begin) in
-            [("n[0-64]", "--exclude=n[0-64]: these nodes"), ("n[1", "--exclude=n[1: ")]
-        {
-            let foreign = job(&[(17, list)]).foreign.unwrap();
-            assert!(foreign.starts_with(begin) && foreign.contains("more than 64"), "{foreign}");
+        for (list, begin) in [
+            ("n[01-65]", "--exclude=n[01-65]: a job excludes at most 64 of the planned nodes"),
+            ("n[1", "--exclude=n[1: this list of nodes can't be read"),
+        ] {
+            let not = job(&[(17, list)]);
+            assert!(not.foreign.as_ref().unwrap().starts_with(begin), "{:?}", not.foreign);
+            assert!(not.demands.excluded.is_empty());
         }
+        let other = job(&[(17, "m[1-60000],n09")]);
+        assert_eq!((&other.demands.excluded[..], other.foreign), (&["n09".into()][..], None));
         let long = names(100).join(",");
         let foreign = job(&[(17, &long)]).foreign.unwrap();
-        assert!(foreign.contains("...: these nodes") && foreign.len() < 250, "{foreign}");
+        assert!(foreign.contains("...: a job excludes") && foreign.len() < 250, "{foreign}");
         let with_tmp = job(&[(25, "1.50G")]);
         assert_eq!((with_tmp.demands.tmp_bytes, with_tmp.foreign), (3 << 29, None));
         assert!(job(&[(25, "100X")]).foreign.unwrap().starts_with("--tmp=100X: "));
@@ -695,7 +711,8 @@ mod tests {
         let (jobs, unread) = read(&[line(&[(15, "n[1-999999999999]"), (6, "RUNNING")])]);
         assert!(jobs.is_empty() && unread[0].key.is_some());
         // What stands before all rows is of none.
-        let (jobs, unread) = jobs_of("8", &Mark::new(), &Ends::new());
+        let with = Context { how: &Ends::new(), planned: &[] };
+        let (jobs, unread) = jobs_of("8", &Mark::new(), with);
         assert!(jobs.is_empty() && unread == [Unread { key: None, what: "8".into() }]);
         assert_ne!(Mark::new(), Mark::new());
     }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pbs_resources::{is_word, Item, Value};
+use pbs_resources::{is_word, Item, Value, AVOIDED_NODES};
 
 use crate::conf::expand;
 
@@ -136,16 +136,40 @@ impl Demands {
     }
 }
 
-/// Reads a list of excluded nodes: `n01,n[04-06]`; `None` if it can't be read.
-pub(crate) fn excluded_of(text: &str) -> Option<Vec<String>> {
+/// Reason for which a list of excluded nodes is not planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotExcluded {
+    /// The list can't be read.
+    Unreadable,
+    /// The list has more of the planned nodes than a request can avoid.
+    TooMany,
+}
+
+/// Reads a list of excluded nodes: `n01,n[04-06]`. Of a long list only those count that are among
+/// the planned nodes, whose names are sorted.
+///
+/// # Errors
+///
+/// The list can't be read, or is still too long.
+pub(crate) fn excluded_of(text: &str, planned: &[String]) -> Result<Vec<String>, NotExcluded> {
     let mut names = match text {
         "" | "(null)" => Vec::new(),
-        text => expand(text).ok()?,
+        text => expand(text).map_err(|_| NotExcluded::Unreadable)?,
     };
     names.sort_unstable();
     names.dedup();
+    if names.len() > AVOIDED_NODES {
+        names.retain(|name| planned.binary_search(name).is_ok());
+        names.shrink_to_fit();
+    }
     // Requests are stored as text, in which other characters have a meaning.
-    names.iter().all(|name| is_word(name)).then_some(names)
+    if !names.iter().all(|name| is_word(name)) {
+        return Err(NotExcluded::Unreadable);
+    }
+    if names.len() > AVOIDED_NODES {
+        return Err(NotExcluded::TooMany);
+    }
+    Ok(names)
 }
 
 /// Name of a feature in the site file.
@@ -305,10 +329,15 @@ mod tests {
 
     #[test]
     fn excluded_nodes_are_read_as_slurm_writes_them() {
-        assert_eq!(excluded_of("n2,n[01-02],n2").unwrap(), ["n01", "n02", "n2"]);
-        assert_eq!(excluded_of("(null)").unwrap(), [""; 0]);
+        let planned: Vec<String> = (1..=80).map(|number| format!("n{number:02}")).collect();
+        let read = |text| excluded_of(text, &planned);
+        assert_eq!(read("n2,n[01-02],n2").unwrap(), ["n01", "n02", "n2"]);
+        assert_eq!(read("(null)").unwrap(), [""; 0]);
+        // Of many nodes, those of other partitions do not count.
+        assert_eq!(read("m[1-60000],n[79-90]").unwrap(), ["n79", "n80"]);
+        assert_eq!(read("n[01-65]"), Err(NotExcluded::TooMany));
         for other in ["n[1", "n1;n2", "n1:n2", "n[1-99999999]"] {
-            assert_eq!(excluded_of(other), None, "{other}");
+            assert_eq!(read(other), Err(NotExcluded::Unreadable), "{other}");
         }
     }
 

@@ -25,7 +25,6 @@ mod slurm;
 pub mod steer;
 mod steering_options;
 
-pub use columns::{jobs_of, Ends, Mark};
 pub use demands::{Demands, Gres, Per};
 pub use events::Hints;
 pub use pipe::{Answer, Pipe};

@@ -12,7 +12,9 @@ use crate::steer::{
     Revoked, Unread, World,
 };
 
-use crate::columns::{extras_of, jobs_of, node_format, nodes_of, Extra, Mark, EXTRA, UNSHOWN};
+use crate::columns::{
+    extras_of, jobs_of, node_format, nodes_of, Context, Extra, Mark, EXTRA, UNSHOWN,
+};
 use crate::details::{details_of, Book, Details, Of};
 use crate::events::Hints;
 use crate::pipe::{Answer, Pipe};
@@ -52,6 +54,8 @@ pub struct Slurm {
     own: HashMap<Key, Own>,
     /// Demands of each job in the last look ([`JobSeen::asks`]).
     asked: HashMap<Key, u64>,
+    /// Names of the nodes of the partition in the last look, sorted.
+    planned: Vec<String>,
     /// Reservations, as they were read last.
     reservations: Vec<Closing>,
 }
@@ -89,6 +93,7 @@ impl Slurm {
             details: Book::default(),
             own: HashMap::new(),
             asked: HashMap::new(),
+            planned: Vec::new(),
             reservations: Vec::new(),
         })
     }
@@ -115,21 +120,27 @@ impl Slurm {
         self.run("squeue", &all)
     }
 
-    /// Jobs by their rows, and the rows that can't be read.
-    fn rows(&self, columns: &[&str]) -> Result<(Vec<JobSeen>, Vec<Unread>), Fault> {
-        let mark = Mark::new();
+    /// Rows of jobs, which begin with the mark.
+    fn rows(&self, mark: &Mark, columns: &[&str]) -> Result<String, Fault> {
         let format = mark.job_format();
         let mut all = vec!["-o", format.as_str()];
         all.extend(columns);
-        Ok(jobs_of(&self.jobs(&all)?, &mark, &self.hints.ends))
+        self.jobs(&all)
+    }
+
+    /// Jobs by their rows, and the rows that can't be read.
+    fn read(&self, rows: &str, mark: &Mark) -> (Vec<JobSeen>, Vec<Unread>) {
+        jobs_of(rows, mark, Context { how: &self.hints.ends, planned: &self.planned })
     }
 
     /// The row of a job; `None`: that job is not there.
     fn row(&self, job: Key) -> Result<Option<JobSeen>, Fault> {
-        let (jobs, unread) = match self.rows(&["-j", &job.job.to_string()]) {
+        let mark = Mark::new();
+        let rows = match self.rows(&mark, &["-j", &job.job.to_string()]) {
             Err(Fault::Unreachable(why)) if why.contains("Invalid job id") => return Ok(None),
             rows => rows?,
         };
+        let (jobs, unread) = self.read(&rows, &mark);
         if let Some(unread) = unread.iter().find(|unread| unread.key == Some(job)) {
             return Err(Fault::Unreachable(format!("squeue: {:?} can't be read", unread.what)));
         }
@@ -391,14 +402,19 @@ impl Controller for Slurm {
                 self.extras.clear();
             }
         }
-        let (mut jobs, unread) = self.rows(&[])?;
+        let mark = Mark::new();
+        let rows = self.rows(&mark, &[])?;
+        // Nodes are as new as jobs, or newer: a job does not end on a node that seems to be up.
+        let text = self.run("sinfo", &["-h", "-N", "-p", &self.partition, "-o", &node_format()])?;
+        let nodes = nodes_of(&text).map_err(Fault::Unreachable)?;
+        self.planned = nodes.iter().map(|node| node.name.clone()).collect();
+        self.planned.sort_unstable();
+        let (mut jobs, unread) = self.read(&rows, &mark);
         self.asked = jobs.iter().map(|job| (job.key, job.asks())).collect();
         self.add_extras(&mut jobs)?;
         self.add_memory(&mut jobs);
         self.restore_sizes(&mut jobs);
         self.add_throttles(&mut jobs);
-        let text = self.run("sinfo", &["-h", "-N", "-p", &self.partition, "-o", &node_format()])?;
-        let nodes = nodes_of(&text).map_err(Fault::Unreachable)?;
         self.lay_out(&mut jobs, &nodes);
         need_types(&mut jobs, &nodes);
         self.details.forget();

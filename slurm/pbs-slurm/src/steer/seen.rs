@@ -230,9 +230,10 @@ impl JobSeen {
         Some(if fewest > 0 && of_first <= each { fewer } else { each })
     }
 
-    /// Whether it waits for nodes, and was given none by a commitment.
+    /// Whether it waits for nodes, may be planned, and was given none by a commitment.
     pub(crate) fn is_to_lay_out(&self) -> bool {
-        matches!(self.state, JobState::Pending(_)) && self.required.is_empty()
+        let is_waiting = matches!(self.state, JobState::Pending(_));
+        is_waiting && self.foreign.is_none() && self.required.is_empty()
     }
 
     /// Takes as many nodes as the tasks need, where the batch system has only counted cores: it
@@ -261,7 +262,8 @@ impl JobSeen {
         // So many tasks are to be possible on each node, even if there are fewer.
         let limit = self.demands.tasks_per_node;
         let least = self.min_cpus.max(limit.saturating_mul(self.of_task()));
-        if node.tmp_bytes < self.demands.tmp_bytes || self.demands.excluded.contains(&node.name) {
+        let is_excluded = self.demands.excluded.binary_search(&node.name).is_ok();
+        if node.tmp_bytes < self.demands.tmp_bytes || is_excluded {
             return 0;
         }
         if node.cpus < least || !self.demands.fit(&node.features, &node.gres) {
@@ -519,6 +521,9 @@ mod tests {
         assert_eq!(laid_out(|job| job.memory = Memory::OfNode(2 << 30)), 2);
         assert_eq!(laid_out(|job| job.demands.tmp_bytes = 2 << 30), 2);
         assert_eq!(laid_out(|job| job.demands.excluded = vec!["n0".into()]), 2);
+        let foreign = Some("--contiguous: leave it out".into());
+        assert!(job(5, 1, 1).is_to_lay_out());
+        assert!(!JobSeen { foreign, ..job(5, 1, 1) }.is_to_lay_out());
         for per in [Per::Node, Per::Job] {
             let mut job = job(5, 1, 1);
             job.demands.gres = vec![(per, gpus(1))];
