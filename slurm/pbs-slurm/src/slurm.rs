@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::steer::{
     Closing, Commitment, Controller, Event, Fault, JobSeen, JobState, Key, Memory, NodeSeen,
-    Revoked, Unread, World,
+    Revoked, Unread, World, TOLD_CHARS,
 };
 
 use crate::columns::{
@@ -24,8 +24,6 @@ use crate::run::output_of;
 
 /// Greatest number of jobs that are queried by their numbers; if there are more, all are queried.
 const BY_NUMBER: usize = 200;
-/// Greatest length of messages to users.
-const MOST_TOLD: usize = 300;
 
 /// Access to Slurm.
 #[derive(Clone, Debug)]
@@ -387,7 +385,7 @@ fn need_types(jobs: &mut [JobSeen], nodes: &[NodeSeen]) {
 fn quoted(text: &str) -> String {
     let text = text.replace("can't", "cannot").replace("n't", " not");
     let is_plain = |c: &char| (' '..='~').contains(c) && !matches!(c, '"' | '\'' | '\\' | '`');
-    text.chars().filter(is_plain).take(MOST_TOLD).collect()
+    text.chars().filter(is_plain).take(TOLD_CHARS).collect()
 }
 
 impl Controller for Slurm {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::*;
 use pbs_manager::ledger::{Row, State};
-use pbs_slurm::steer::{Hold, JobState, Key, NodeState, Settings, Steer, LOST, UNSEEN};
+use pbs_slurm::steer::{Hold, JobState, Key, NodeState, Settings, Steer, GONE, LOST, UNSEEN};
 
 #[test]
 fn a_job_is_held_at_first_sight_and_runs_where_planned() {
@@ -106,8 +106,8 @@ fn a_vanished_job_is_reported_as_lost() {
     assert!(lab.steer.news().iter().any(|news| news.contains("submit it again")));
 }
 
-/// Slurm forgets jobs that have ended, and a planner that was away for longer finds them gone. They
-/// are not lost: only one that never began is to be submitted again.
+/// Slurm forgets jobs that have ended, and a planner that was away for longer finds them gone. Nobody
+/// knows then if one that never began was lost or cancelled, and nobody is asked to submit it again.
 #[test]
 fn a_job_that_ended_without_a_planner_is_not_lost() {
     let mut lab = Lab::new("ended-unseen");
@@ -129,9 +129,37 @@ fn a_job_that_ended_without_a_planner_is_not_lost() {
     for key in [runs, soon] {
         assert_eq!(lab.outcome(key), UNSEEN);
     }
-    assert_eq!(lab.outcome(late), LOST);
+    assert_eq!(lab.outcome(late), GONE);
     let news = lab.steer.news();
-    assert_eq!(news.iter().filter(|news| news.contains("submit it again")).count(), 1, "{news:?}");
+    assert!(!news.iter().any(|news| news.contains("submit it again")), "{news:?}");
+}
+
+/// A planner without an answer for longer than Slurm remembers ended jobs does not know either what
+/// has become of a job that is gone; after a shorter time it does.
+#[test]
+fn a_job_that_is_gone_after_a_long_silence_is_not_known_to_be_lost() {
+    for (name, silence_s, is_ahead, outcome) in [
+        ("short-silence", 100, false, LOST),
+        ("long-silence", 400, false, GONE),
+        ("silence-and-order", 400, true, GONE),
+    ] {
+        let mut lab = Lab::new(name);
+        lab.slurm.submit(1, 4, 8, 6000, 6000);
+        lab.turn();
+        let waits = lab.slurm.submit(2, 4, 8, 60, 30);
+        lab.turn();
+        lab.alone(silence_s);
+        lab.slurm.crash(&[waits]);
+        if is_ahead {
+            // An order for it waits, and it is missed in the look after that.
+            lab.slurm.ahead.insert(waits);
+            lab.turn();
+            lab.slurm.ahead.clear();
+            lab.seconds(1);
+        }
+        lab.turn();
+        assert_eq!(lab.outcome(waits), outcome, "{name}");
+    }
 }
 
 /// A job whose row can't be read is set aside and told once. One that runs keeps its nodes, one that

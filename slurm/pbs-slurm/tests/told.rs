@@ -3,8 +3,10 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::*;
-use pbs_slurm::steer::{JobState, Key, LOST};
+use pbs_slurm::steer::{JobState, Key, Settings, Steer, LOST};
 
 /// The start is a date in the time zone of the site, before and after the release of the job, and
 /// nodes are a list as Slurm writes them.
@@ -107,4 +109,35 @@ fn users_read_that_details_are_missing() {
     lab.seconds(3);
     assert_eq!(lab.slurm.told[&known], planned);
     assert!(lab.slurm.told[&new].starts_with("planned for "), "{:?}", lab.slurm.told);
+}
+
+/// The note on lost jobs is there whole though the reason before it is long, also in the reminder
+/// of a declined job, and goes after a day.
+#[test]
+fn the_note_on_lost_jobs_has_its_room_and_its_day() {
+    let mut lab = Lab::new("told-lost-long");
+    let short = Settings { remind_declined: Duration::from_secs(60), ..settings() };
+    lab.steer = Steer::new(lab.manager.as_ref().unwrap(), short);
+    lab.slurm.submit(1, 4, 8, 60, 50);
+    let [declined, lost] = [2, 3].map(|job| lab.slurm.submit(job, 4, 8, 60, 5));
+    lab.slurm.alter(declined, |job| job.foreign = Some("can't ".repeat(50)));
+    lab.turn();
+    lab.slurm.crash(&[lost]);
+    lab.turn();
+    lab.turn();
+    assert_eq!(lab.outcome(lost), LOST);
+    let has_note = |told: &str| {
+        let is_short = told.replace("can't", "cannot").len() <= 300;
+        is_short && told.ends_with(", to be submitted again: job 3 (job3)")
+    };
+    assert!(has_note(&lab.slurm.told[&declined]), "{:?}", lab.slurm.told);
+    lab.slurm.alter(declined, |job| job.foreign = Some("--contiguous: leave it out".into()));
+    lab.seconds(70);
+    let told = &lab.slurm.told[&declined];
+    assert!(told.contains("it has been held for ") && has_note(told), "{told}");
+    lab.now_s += 86_400;
+    lab.turn();
+    lab.turn();
+    let told = &lab.slurm.told[&declined];
+    assert!(told.starts_with("declined: ") && !told.contains("lost"), "{told}");
 }

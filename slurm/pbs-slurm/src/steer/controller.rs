@@ -5,6 +5,9 @@ use std::fmt;
 
 use crate::steer::seen::{Key, World};
 
+/// Longest text that users are shown; a longer one is cut.
+pub(crate) const TOLD_CHARS: usize = 300;
+
 /// Hint that the batch system has changed. The outcome of a job in it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {

@@ -27,11 +27,12 @@ mod simulated;
 mod steering;
 mod wish;
 
+pub(crate) use controller::TOLD_CHARS;
 pub use controller::{Commitment, Controller, Event, Failed, Fault, OrderKind, Revoked};
 pub use link::Link;
 pub use seen::{
     Closing, Hold, JobSeen, JobState, Key, Memory, NoKey, NodeSeen, NodeState, Unread, World,
 };
 pub use simulated::{By, Simulated};
-pub use steering::{Settings, Steer, LOST, UNSEEN};
+pub use steering::{Settings, Steer, GONE, LOST, UNSEEN};
 pub use wish::{wish_of, Words};

@@ -64,6 +64,8 @@ pub struct Simulated {
     pub ends: Vec<(u64, Key, u64, By)>,
     /// Jobs whose rows can't be read.
     pub garbled: BTreeSet<Key>,
+    /// Jobs with orders that the last look does not show.
+    pub ahead: BTreeSet<Key>,
     /// Jobs that are refused at their commitment, with the reasons.
     pub refuses: BTreeMap<Key, String>,
     /// Job and time limit that its user sets just before the next commitment.
@@ -482,6 +484,10 @@ impl Controller for Simulated {
         self.told.insert(job, why.into());
         self.room = self.room.map(|room| room.saturating_sub(1));
         Ok(())
+    }
+
+    fn is_ahead(&self, job: Key) -> bool {
+        self.ahead.contains(&job)
     }
 
     fn has_room(&self) -> bool {

@@ -139,7 +139,12 @@ impl Steer {
 
     /// Tells the users of jobs that were declined long ago, and cancels those jobs that the operator
     /// wants to be cancelled.
-    pub(super) fn old_declined(&mut self, controller: &mut dyn Controller, now: Duration) {
+    pub(super) fn old_declined(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        now: Duration,
+    ) {
         if self.looked != now {
             // A job may have been changed since.
             return;
@@ -159,7 +164,7 @@ impl Steer {
         let mut old: Vec<Key> = old.map(|(&key, _)| key).filter(is_held).collect();
         old.sort_unstable();
         for key in old.into_iter().take(OLD_AT_ONCE) {
-            let Some(of) = self.declined.get_mut(&key) else {
+            let Some(of) = self.declined.get(&key) else {
                 continue;
             };
             let held = age(of.since);
@@ -183,8 +188,13 @@ impl Steer {
             if !controller.has_room() {
                 return;
             }
-            match controller.show(key, of.begin_s, &why) {
-                Ok(()) => of.is_reminded = true,
+            let told = self.with_lost(manager, key, &why);
+            match controller.show(key, of.begin_s, &told) {
+                Ok(()) => {
+                    if let Some(of) = self.declined.get_mut(&key) {
+                        of.is_reminded = true;
+                    }
+                }
                 Err(why) => self.failed(key, "show", &why),
             }
         }

@@ -10,7 +10,7 @@ use pbs_resources::Rset;
 
 use super::{
     ended, is_where_planned, nodes_of, not_started, operator, over, sorted, Asked, Committed,
-    Shown, Steer, AGAIN, ALTERED_AT_ONCE, LOST, NEW_AT_ONCE, UNSEEN,
+    Shown, Steer, AGAIN, ALTERED_AT_ONCE, GONE, LOST, NEW_AT_ONCE, SHOWN_FOR, UNSEEN,
 };
 use crate::steer::controller::{Controller, Revoked};
 use crate::steer::link::Link;
@@ -87,11 +87,17 @@ impl Steer {
         let mut losers = HashSet::new();
         let gone: Vec<Key> = self.jobs.keys().copied().filter(|key| !seen.contains(key)).collect();
         for key in gone {
+            let would_show_end = self.would_show_ends();
             if controller.is_ahead(key) {
                 self.is_stale = true;
+                if let Some(of) = self.jobs.get_mut(&key) {
+                    of.is_missed |= !would_show_end;
+                }
                 continue;
             }
-            let may_have_begun = self.jobs.get(&key).is_some_and(|of| of.may_have_begun);
+            let of = self.jobs.get(&key);
+            let may_have_begun = of.is_some_and(|of| of.may_have_begun);
+            let is_missed = of.is_some_and(|of| of.is_missed);
             let id = self.forget(key);
             let Some(row) = id.and_then(|id| manager.open_row(id)) else {
                 continue;
@@ -106,8 +112,10 @@ impl Steer {
                 AGAIN
             } else if row.state == State::Running || may_have_begun {
                 UNSEEN
-            } else {
+            } else if would_show_end && !is_missed {
                 LOST
+            } else {
+                GONE
             };
             if outcome == LOST {
                 self.lost.note(&row.user, key, &row.name, now.as_secs());
@@ -128,6 +136,12 @@ impl Steer {
         self.world.jobs = jobs;
         self.nodes(manager, now.as_secs());
         Ok(())
+    }
+
+    /// Whether this look shows all jobs that have ended since the one before.
+    fn would_show_ends(&self) -> bool {
+        let past = self.looked.saturating_sub(self.looked_before);
+        self.looked_before > Duration::ZERO && past <= SHOWN_FOR
     }
 
     /// Notes that a look shows a declined job with the earliest start that its user wants: from now

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use pbs_manager::Manager;
 
 use super::{date, Shown, Steer};
+use crate::steer::controller::TOLD_CHARS;
 use crate::steer::link::Link;
 use crate::steer::seen::{JobSeen, JobState, Key};
 
@@ -18,6 +19,11 @@ const MOST_OF_USER: usize = 100;
 const MOST_NAMED: usize = 2;
 /// Longest part of a job's name in a text.
 const NAME_CHARS: usize = 20;
+
+/// Part of a word that becomes a character longer when it is written as an argument.
+const GROWING: &str = "n't";
+/// Mark of a text that is cut.
+const CUT: &str = "...";
 
 /// A lost job: the time at which it was missed, its number, and its name.
 #[derive(Debug)]
@@ -44,12 +50,18 @@ impl LostJobs {
         all.push(LostJob { lost_s, number: key.name(), name });
     }
 
-    /// Forgets jobs of which users have been told for long enough.
-    pub(super) fn forget(&mut self, now_s: u64) {
-        for all in self.of_user.values_mut() {
+    /// Forgets jobs of which users have been told for long enough, and returns these users.
+    fn forget(&mut self, now_s: u64) -> HashSet<String> {
+        let mut users = HashSet::new();
+        for (user, all) in &mut self.of_user {
+            let before = all.len();
             all.retain(|lost| now_s < lost.lost_s.saturating_add(TOLD_FOR_S));
+            if all.len() < before {
+                users.insert(user.clone());
+            }
         }
         self.of_user.retain(|_, all| !all.is_empty());
+        users
     }
 
     /// Names the lost jobs of a user, and the time at which the last one was missed; `None`: there
@@ -75,10 +87,21 @@ impl Steer {
             None => text.into(),
             Some((jobs, lost_s)) => {
                 let date = date(manager, lost_s);
-                format!(
-                    "{text}; lost in a crash of slurmctld by {date}, to be submitted again: {jobs}"
-                )
+                let note = format!(
+                    "; lost in a crash of slurmctld by {date}, to be submitted again: {jobs}"
+                );
+                with_note(text, &note)
             }
+        }
+    }
+
+    /// Forgets lost jobs after a while, which the other jobs of their users name no longer then.
+    pub(super) fn forget_lost(&mut self, now_s: u64) {
+        let users = self.lost.forget(now_s);
+        if !users.is_empty() {
+            let jobs = std::mem::take(&mut self.world.jobs);
+            self.show_lost(&jobs, &users);
+            self.world.jobs = jobs;
         }
     }
 
@@ -93,6 +116,17 @@ impl Steer {
             }
         }
     }
+}
+
+/// A text with a note behind it, for which the text is cut if both are too long.
+fn with_note(text: &str, note: &str) -> String {
+    let growth = text.matches(GROWING).count() + note.matches(GROWING).count();
+    let room = TOLD_CHARS.saturating_sub(note.chars().count() + growth);
+    if text.chars().count() <= room {
+        return format!("{text}{note}");
+    }
+    let begin: String = text.chars().take(room.saturating_sub(CUT.len())).collect();
+    format!("{}{CUT}{note}", begin.trim_end())
 }
 
 #[cfg(test)]
@@ -113,9 +147,19 @@ mod tests {
         let (text, lost_s) = lost.named("anna").unwrap();
         let name = "x".repeat(NAME_CHARS);
         assert_eq!(text, format!("jobs 299 ({name}), 298 ({name}) and 98 more"));
-        lost.forget(lost_s + TOLD_FOR_S - 1);
+        assert!(lost.forget(lost_s + TOLD_FOR_S - 1).is_empty());
         assert!(lost.named("anna").is_some());
-        lost.forget(lost_s + TOLD_FOR_S);
+        assert_eq!(lost.forget(lost_s + TOLD_FOR_S), HashSet::from(["anna".into()]));
         assert!(lost.of_user.is_empty());
+    }
+
+    #[test]
+    fn a_note_has_its_room_behind_any_text() {
+        assert_eq!(with_note("waits", "; note"), "waits; note");
+        let long = with_note(&"x ".repeat(300), "; note");
+        assert!(long.ends_with("x...; note") && long.len() <= TOLD_CHARS, "{long}");
+        let growing = with_note(&"can't ".repeat(100), "; note");
+        assert!(growing.replace("can't", "cannot").len() <= TOLD_CHARS, "{growing}");
+        assert!(with_note("waits", &"n".repeat(400)).starts_with("..."));
     }
 }

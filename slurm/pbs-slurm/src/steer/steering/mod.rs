@@ -52,8 +52,15 @@ const MOST_ENDED: usize = 20_000;
 /// Outcome of a request whose job had begun, and has disappeared: the batch system forgets jobs a
 /// while after their end.
 pub const UNSEEN: &str = "ended unseen by the planner; its outcome is not known";
-/// Outcome of a request whose job has disappeared, and had not begun.
+/// Outcome of a request whose job has disappeared, and had not begun, between two looks that would
+/// have shown its end.
 pub const LOST: &str = "lost by the controller; submit it again";
+/// Outcome of a request whose job has disappeared, and had not begun, while nobody looked: the batch
+/// system forgets cancelled jobs, too.
+pub const GONE: &str =
+    "gone from Slurm without a trace (cancelled while no planner ran, or lost in a crash)";
+/// Time for which the batch system shows jobs that have ended, or were cancelled.
+const SHOWN_FOR: Duration = Duration::from_secs(300);
 /// Outcome of a request whose job was sent back, and is planned as another.
 const AGAIN: &str = "sent back, and planned as another request";
 
@@ -130,6 +137,9 @@ struct Tracked {
     may_have_begun: bool,
     /// Whether the job runs where it was not planned, and that was reported.
     is_outside: bool,
+    /// Whether the job was missed in a look that does not show all ends, while an order for it was
+    /// under way.
+    is_missed: bool,
 }
 
 /// Values of a job that decide where and when it is planned, and that its user can change.
@@ -238,6 +248,8 @@ pub struct Steer {
     tried_again: Option<Key>,
     /// Time of the last look at the batch system, and of the next; since the Unix epoch.
     looked: Duration,
+    /// Time of the look before the last one; zero: this process had none.
+    looked_before: Duration,
     next_look: Duration,
     is_stale: bool,
     /// Whether there were hints since the last look.
@@ -290,6 +302,7 @@ impl Steer {
             failed_starts: HashMap::new(),
             tried_again: None,
             looked: Duration::ZERO,
+            looked_before: Duration::ZERO,
             next_look: Duration::ZERO,
             is_stale: true,
             is_hinted: false,
@@ -417,14 +430,14 @@ impl Steer {
                 Ok(world) => {
                     self.world = world.after(&self.world);
                     self.is_stale = false;
-                    self.looked = now;
+                    self.looked_before = std::mem::replace(&mut self.looked, now);
                     let is_hinted = std::mem::take(&mut self.is_hinted);
                     self.next_look =
                         now + if is_hinted { self.settings.again } else { self.settings.look };
                     self.answers();
                     self.set_unread_aside(controller);
                     self.note_unclear(now);
-                    self.lost.forget(now.as_secs());
+                    self.forget_lost(now.as_secs());
                     self.mark_requeued(controller);
                     self.wake(manager, now)?;
                     self.close_nodes(manager)?;
@@ -469,7 +482,7 @@ impl Steer {
             self.tell_declined(manager, controller, now);
         }
         self.explain(controller);
-        self.old_declined(controller, now);
+        self.old_declined(manager, controller, now);
         self.notify_again(controller);
     }
 
@@ -507,6 +520,7 @@ impl Steer {
             is_stopped: false,
             may_have_begun: false,
             is_outside: false,
+            is_missed: false,
         };
         self.jobs.insert(key, of);
     }
