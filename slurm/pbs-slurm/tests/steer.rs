@@ -162,6 +162,41 @@ fn a_job_that_is_gone_after_a_long_silence_is_not_known_to_be_lost() {
     }
 }
 
+/// A job whose user wants a start, or that needs disk space that Slurm does not count, starts at its
+/// planned time and not once the nodes are free before.
+#[test]
+fn a_job_with_a_reason_for_its_start_does_not_begin_before_it() {
+    let site = SITE.replace("mem=1g", "mem=1g:tmp-disk=100m");
+    for (name, has_begin, words, tmp_bytes) in [
+        ("own-begin", true, "", 0),
+        ("own-start", false, "pbs start=1764000068", 0),
+        ("own-disk", false, "", 50 << 20),
+    ] {
+        let mut lab = Lab::of_site(name, &site, &["n01", "n02", "n03", "n04"]);
+        lab.slurm.submit(1, 4, 8, 60, 64);
+        lab.turn();
+        let begin_s = T + 68;
+        let job = lab.slurm.submit(2, 1, 2, 60, 10);
+        lab.slurm.alter(job, |job| {
+            job.start_s = has_begin.then_some(begin_s);
+            job.words = words.into();
+            job.demands.tmp_bytes = tmp_bytes;
+        });
+        lab.turn();
+        while !committed(&lab.state(job)) {
+            lab.seconds(1);
+        }
+        // The cores are in use by another, which ends early.
+        let start_s = lab.row(job).start_s;
+        assert_eq!(lab.slurm.job(job).unwrap().start_s, start_s, "{name}");
+        assert!(tmp_bytes > 0 || start_s == Some(begin_s), "{name}: {start_s:?}");
+        while lab.state(job) != JobState::Running {
+            lab.seconds(1);
+        }
+        assert!(Some(lab.now_s) >= start_s, "{name}: {}", lab.now_s);
+    }
+}
+
 /// A job whose row can't be read is set aside and told once. One that runs keeps its nodes, one that
 /// is new is held, and all others are planned as ever.
 #[test]

@@ -213,6 +213,15 @@ pub(crate) fn begin_s(row: &Row) -> Option<u64> {
     }
 }
 
+/// Start before which a request does not begin, whatever is free: the earliest one that a user gave
+/// it, or its exact one.
+pub(crate) fn own_start_s(row: &Row) -> Option<u64> {
+    match row.when.parse() {
+        Ok(When::Fixed { start_s }) => Some(start_s),
+        _ => begin_s(row),
+    }
+}
+
 /// `afterok:5(unfulfilled),afterany:7_2(unfulfilled)`.
 fn after_of(text: &str, request_of: &dyn Fn(&str) -> Option<u64>) -> Result<Vec<After>, String> {
     if text.contains('?') {

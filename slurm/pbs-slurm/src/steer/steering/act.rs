@@ -13,7 +13,7 @@ use super::{
 use crate::steer::controller::{Commitment, Controller, Fault, Revoked};
 use crate::steer::link::{Link, Order};
 use crate::steer::seen::{JobSeen, JobState, Key};
-use crate::steer::wish::begin_s;
+use crate::steer::wish::{begin_s, own_start_s};
 
 /// Reasons, or beginnings of them, that are the job's own: it waits for others of its user or account,
 /// or for nodes that the batch system keeps and the planner does not know of.
@@ -237,6 +237,7 @@ impl Steer {
             return;
         }
         let told = self.with_lost(manager, key, &plan_text(manager, &nodes, start_s));
+        let is_timed = self.is_timed(manager, key, now);
         let Some(of) = self.jobs.get_mut(&key) else {
             return;
         };
@@ -258,7 +259,8 @@ impl Steer {
         let at = Duration::from_secs(start_s);
         // A time that has come already is no time to wait for; nor has who waits for the end of
         // another to wait for the batch system's next round besides.
-        let start = Some(start_s).filter(|_| at > now && !self.world.is_blocked(key, &nodes));
+        let is_early = at > now && (is_timed || !self.world.is_blocked(key, &nodes));
+        let start = Some(start_s).filter(|_| is_early);
         let until = at.max(now) + self.settings.grace;
         let limit_s = of.asked.as_ref().and_then(|asked| asked.limit_s);
         let least_cpus = self.world.job(key).and_then(JobSeen::least_cpus);
@@ -275,6 +277,15 @@ impl Steer {
             }
             Err(why) => self.failed(key, "commit", &why),
         }
+    }
+
+    /// Whether a job must not begin before its planned start, even if its nodes are free: its user
+    /// wants a later start, or the batch system does not count the disk space that it needs.
+    fn is_timed(&self, manager: &Manager<Link>, key: Key, now: Duration) -> bool {
+        let row = self.jobs.get(&key).and_then(|of| manager.open_row(of.id));
+        let start_s = row.as_ref().and_then(own_start_s);
+        let tmp_bytes = self.world.job(key).map_or(0, |job| job.demands.tmp_bytes);
+        tmp_bytes > 0 || start_s.is_some_and(|start_s| Duration::from_secs(start_s) > now)
     }
 
     /// Holds a job that was let go. If it has started meanwhile it runs on, and the plan follows.
