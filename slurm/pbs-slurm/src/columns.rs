@@ -26,6 +26,8 @@ const JOB: [&str; 29] = [
     "%F", "%K", "%A", "%V", "%u", "%a", "%T", "%Q", "%D", "%C", "%c", "%m", "%l", "%S", "%e", "%N",
     "%n", "%x", "%r", "%h", "%b", "%f", "%W", "%E", "%v", "%d", "%M", "%k", "%j",
 ];
+/// Place of the state among them.
+const STATE: usize = 6;
 /// Columns of `sinfo -o`.
 const NODE: [&str; 8] = ["%N", "%c", "%m", "%d", "%G", "%f", "%T", "%E"];
 
@@ -151,8 +153,9 @@ pub(crate) fn jobs_of(text: &str, mark: &Mark, with: Context<'_>) -> (Vec<JobSee
             None => {
                 let row = begin.into_iter().chain(more).collect::<Vec<_>>().join("\n");
                 let what: String = row.chars().take(TOLD_CHARS).collect();
-                let key = begin.and_then(|line| key_of(&line.split(END).collect::<Vec<_>>()));
-                unread.push(Unread { key, what });
+                let columns: Vec<&str> = begin.map_or_else(Vec::new, |of| of.split(END).collect());
+                let is_waiting = is_waiting(&columns);
+                unread.push(Unread { key: key_of(&columns), what, is_waiting });
             }
         }
     }
@@ -165,6 +168,13 @@ fn key_of(columns: &[&str]) -> Option<Key> {
         return None;
     };
     Some(Key { job: job.parse().ok()?, index: index.parse().ok(), submit_s: submit.parse().ok()? })
+}
+
+/// Whether the row shows a job that has not begun; `None`: that can't be read.
+fn is_waiting(columns: &[&str]) -> Option<bool> {
+    // Neither the priority nor the reason decides that.
+    let state = state_of(columns.get(STATE)?, "0", "", None)?;
+    Some(matches!(state, JobState::Pending(_)))
 }
 
 fn job_of(line: &str, with: Context<'_>) -> Option<JobSeen> {
@@ -713,7 +723,8 @@ mod tests {
         // What stands before all rows is of none.
         let with = Context { how: &Ends::new(), planned: &[] };
         let (jobs, unread) = jobs_of("8", &Mark::new(), with);
-        assert!(jobs.is_empty() && unread == [Unread { key: None, what: "8".into() }]);
+        let expected = Unread { key: None, what: "8".into(), is_waiting: None };
+        assert!(jobs.is_empty() && unread == [expected]);
         assert_ne!(Mark::new(), Mark::new());
     }
 

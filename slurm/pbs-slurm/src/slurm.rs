@@ -72,6 +72,43 @@ struct Own {
     shown: Option<Sizes>,
 }
 
+/// Row of one job.
+#[derive(Debug)]
+enum OneRow {
+    /// The job.
+    Read(Box<JobSeen>),
+    /// The row can't be read. That concerns this job alone.
+    Unread {
+        /// Whether the row shows a job that has not begun; `None`: that can't be read either.
+        is_waiting: Option<bool>,
+    },
+}
+
+impl OneRow {
+    /// Outcome of the hold of the job; a job that runs can be held, too, and goes on.
+    fn revoked(&self) -> Result<Revoked, Fault> {
+        match self {
+            Self::Read(seen) => match seen.state {
+                JobState::Over(_) | JobState::Completing(_) => Err(Fault::Gone),
+                JobState::Running => Ok(Revoked::AlreadyStarted),
+                JobState::Pending(_) => Ok(Revoked::Held),
+            },
+            Self::Unread { is_waiting: Some(true) } => Ok(Revoked::Held),
+            Self::Unread { is_waiting: Some(false) } => Ok(Revoked::AlreadyStarted),
+            Self::Unread { is_waiting: None } => Err(Fault::Later),
+        }
+    }
+
+    /// Number of what the job asks for ([`JobSeen::asks`]).
+    fn asks(&self) -> Result<u64, Fault> {
+        match self {
+            Self::Read(seen) => Ok(seen.asks()),
+            // Nobody knows whether it is still what was planned.
+            Self::Unread { .. } => Err(Fault::Later),
+        }
+    }
+}
+
 /// Values that decide whether these facts must be looked up again.
 type Asked = (u64, u64, u64, Memory);
 
@@ -132,17 +169,18 @@ impl Slurm {
     }
 
     /// The row of a job; `None`: that job is not there.
-    fn row(&self, job: Key) -> Result<Option<JobSeen>, Fault> {
+    fn row(&self, job: Key) -> Result<Option<OneRow>, Fault> {
         let mark = Mark::new();
         let rows = match self.rows(&mark, &["-j", &job.job.to_string()]) {
             Err(Fault::Unreachable(why)) if why.contains("Invalid job id") => return Ok(None),
             rows => rows?,
         };
         let (jobs, unread) = self.read(&rows, &mark);
-        if let Some(unread) = unread.iter().find(|unread| unread.key == Some(job)) {
-            return Err(Fault::Unreachable(format!("squeue: {:?} can't be read", unread.what)));
+        if let Some(unread) = unread.into_iter().find(|unread| unread.key == Some(job)) {
+            return Ok(Some(OneRow::Unread { is_waiting: unread.is_waiting }));
         }
-        Ok(jobs.into_iter().find(|seen| seen.key == job))
+        let seen = jobs.into_iter().find(|seen| seen.key == job);
+        Ok(seen.map(|seen| OneRow::Read(Box::new(seen))))
     }
 
     /// Looks up what columns don't say, of those of whom it is not known.
@@ -461,15 +499,7 @@ impl Controller for Slurm {
 
     fn revoke(&mut self, job: Key) -> Result<Revoked, Fault> {
         self.hold(job)?;
-        // A job that runs can be held, too, and goes on.
-        match self.row(job)?.map(|seen| seen.state) {
-            None
-            | Some(crate::steer::JobState::Over(_) | crate::steer::JobState::Completing(_)) => {
-                Err(Fault::Gone)
-            }
-            Some(crate::steer::JobState::Running) => Ok(Revoked::AlreadyStarted),
-            Some(crate::steer::JobState::Pending(_)) => Ok(Revoked::Held),
-        }
+        self.row(job)?.ok_or(Fault::Gone)?.revoked()
     }
 
     fn stop(&mut self, job: Key, why: &str) -> Answer {
@@ -513,14 +543,24 @@ impl Served for Slurm {
     }
 
     fn asks(&mut self, job: Key) -> Result<Option<u64>, Fault> {
-        Ok(self.row(job)?.map(|seen| seen.asks()))
+        self.row(job)?.map(|row| row.asks()).transpose()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{commitment, quoted};
-    use crate::steer::{Commitment, Key};
+    use super::{commitment, quoted, OneRow};
+    use crate::steer::{Commitment, Fault, Key, Revoked};
+
+    /// Slurm has answered, and only this job can't be read.
+    #[test]
+    fn one_unreadable_row_is_no_silence() {
+        let row = |is_waiting| OneRow::Unread { is_waiting };
+        assert_eq!(row(Some(true)).revoked(), Ok(Revoked::Held));
+        assert_eq!(row(Some(false)).revoked(), Ok(Revoked::AlreadyStarted));
+        assert_eq!(row(None).revoked(), Err(Fault::Later));
+        assert_eq!(row(Some(true)).asks(), Err(Fault::Later));
+    }
 
     #[test]
     fn a_commitment_ends_with_the_planned_limit() {

@@ -219,6 +219,12 @@ fn a_row_that_cannot_be_read_is_set_aside() {
     let told: Vec<_> = news.iter().filter(|news| news.contains("is set aside")).collect();
     assert_eq!(told.len(), 2, "{news:?}");
     assert!(told[0].starts_with("job 1 is set aside: its row in squeue can't be read"));
+    // The next planner knows only what the row shows.
+    lab.slurm.told.clear();
+    lab.restart();
+    lab.seconds(3);
+    assert!(!lab.slurm.told.contains_key(&runs), "{:?}", lab.slurm.told);
+    assert!(lab.slurm.told[&odd].starts_with("set aside: "), "{:?}", lab.slurm.told);
     // It can be read again.
     lab.slurm.garbled.clear();
     lab.seconds(60);

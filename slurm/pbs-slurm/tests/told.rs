@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::*;
-use pbs_slurm::steer::{JobState, Key, Settings, Steer, LOST};
+use pbs_slurm::steer::{Hold, JobState, Key, Settings, Steer, LOST};
 
 /// The start is a date in the time zone of the site, before and after the release of the job, and
 /// nodes are a list as Slurm writes them.
@@ -109,6 +109,35 @@ fn users_read_that_details_are_missing() {
     lab.seconds(3);
     assert_eq!(lab.slurm.told[&known], planned);
     assert!(lab.slurm.told[&new].starts_with("planned for "), "{:?}", lab.slurm.told);
+}
+
+/// A job of which too little is known is not let go, and its explanation stays though its start
+/// passes.
+#[test]
+fn an_explanation_is_not_replaced_by_a_plan() {
+    for is_unread in [true, false] {
+        let mut lab = Lab::new(if is_unread { "unread-stays" } else { "unclear-stays" });
+        let job = lab.slurm.submit(1, 1, 1, 60, 5);
+        lab.slurm.alter(job, |job| job.start_s = Some(T + 100));
+        lab.turn();
+        let why = if is_unread {
+            lab.slurm.garbled.insert(job);
+            "set aside: "
+        } else {
+            lab.slurm.alter(job, |job| job.is_unclear = true);
+            "waits: the planner does not know all"
+        };
+        lab.seconds(150);
+        assert_eq!(
+            (lab.state(job), &*lab.slurm.commits),
+            (JobState::Pending(Hold::Admin), &[][..])
+        );
+        assert!(lab.slurm.told[&job].starts_with(why), "{:?}", lab.slurm.told);
+        lab.slurm.garbled.clear();
+        lab.slurm.alter(job, |job| job.is_unclear = false);
+        lab.seconds(60);
+        assert_eq!(lab.rows(job).pop().unwrap().outcome.unwrap(), "completed");
+    }
 }
 
 /// The note on lost jobs is there whole though the reason before it is long, also in the reminder

@@ -367,6 +367,8 @@ pub struct Unread {
     pub key: Option<Key>,
     /// Text of the row, or the beginning of it.
     pub what: String,
+    /// Whether the row shows a job that has not begun; `None`: that can't be read either.
+    pub is_waiting: Option<bool>,
 }
 
 /// All jobs and nodes.

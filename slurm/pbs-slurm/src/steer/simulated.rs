@@ -450,9 +450,13 @@ impl Controller for Simulated {
         } else {
             let (unread, read): (Vec<_>, Vec<_>) =
                 self.jobs.values().partition(|job| self.garbled.contains(&job.seen.key));
-            let what = |key: Key| format!("{}\u{1f}…", key.job);
-            let unread = unread.into_iter().map(|job| job.seen.key);
-            let unread = unread.map(|key| Unread { key: Some(key), what: what(key) });
+            // Rows have the time that a job has run.
+            let what = |key: Key| format!("{}\u{1f}…{}", key.job, self.now_s);
+            let unread = unread.into_iter().map(|job| Unread {
+                key: Some(job.seen.key),
+                what: what(job.seen.key),
+                is_waiting: Some(matches!(job.seen.state, JobState::Pending(_))),
+            });
             let jobs = read.into_iter().map(|job| job.seen.clone()).collect();
             let nodes = self.nodes.values().cloned().collect();
             let world = World::new(jobs, nodes).with_unread(unread.collect());

@@ -233,7 +233,7 @@ impl Steer {
         start_s: u64,
         now: Duration,
     ) {
-        if self.world.job(key).is_some_and(|job| job.is_unclear) {
+        if self.is_unknown(key) {
             return;
         }
         let told = self.with_lost(manager, key, &plan_text(manager, &nodes, start_s));
@@ -353,7 +353,7 @@ impl Steer {
     fn show_waiting(&mut self, manager: &Manager<Link>, controller: &mut dyn Controller) {
         let waiting = self.jobs.iter().filter_map(|(&key, of)| {
             let is_shown = of.shown != Shown::Nothing && of.committed.is_none();
-            let is_shown = is_shown && !controller.is_ahead(key);
+            let is_shown = is_shown && !controller.is_ahead(key) && !self.is_unknown(key);
             let standing = manager.planner().standing(of.id).filter(|_| is_shown)?;
             standing.start_s.is_none().then_some((key, of.id))
         });
@@ -385,7 +385,8 @@ impl Steer {
             let start_s = standing.start_s.filter(|_| !standing.is_running)?;
             let is_old =
                 of.committed.is_none() && of.shown != Shown::Plan(start_s, places(manager, of.id));
-            (is_old && !controller.is_ahead(key)).then_some((start_s, key, of.id))
+            let is_due = is_old && !controller.is_ahead(key) && !self.is_unknown(key);
+            is_due.then_some((start_s, key, of.id))
         });
         let mut planned: Vec<(u64, Key, RequestId)> = planned.collect();
         planned.sort_unstable();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Jobs of which too little is known to plan them. Their users are told, not only the operator.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
 use super::{is_passing, Shown, Steer, SHOWN_AT_ONCE};
@@ -18,6 +18,13 @@ const UNCLEAR: &str =
                        show job gives no answer about it";
 /// Time for which details may be missing before the user is told: most are there in seconds.
 const UNCLEAR_FOR: Duration = Duration::from_secs(60);
+
+/// Rows that can't be read, of the last look.
+#[derive(Debug, Default)]
+pub(super) struct UnreadRows {
+    /// Texts of the rows, by the jobs. Rows without a readable key are one.
+    rows: HashMap<Option<Key>, String>,
+}
 
 /// Explanations for users of jobs of which too little is known.
 #[derive(Debug, Default)]
@@ -38,32 +45,48 @@ impl Explanations {
 }
 
 impl Steer {
-    /// Reports rows of jobs that can't be read, once each. Such a job stays as it was, and one that
-    /// has not begun is held: nobody knows what it wants.
+    /// Whether too little is known of a job to let it go, or to show its plan: its row can't be read,
+    /// or details are missing.
+    pub(super) fn is_unknown(&self, key: Key) -> bool {
+        let is_unclear = self.world.job(key).is_some_and(|job| job.is_unclear);
+        is_unclear || self.unread.rows.contains_key(&Some(key))
+    }
+
+    /// Reports rows of jobs that can't be read, once for each job: the rows of running jobs change
+    /// from look to look. Such a job stays as it was, and one that has not begun is held: nobody
+    /// knows what it wants.
     pub(super) fn set_unread_aside(&mut self, controller: &mut dyn Controller) {
+        let before = std::mem::take(&mut self.unread.rows);
         for unread in &self.world.unread {
-            if self.unread.contains(unread) {
-                continue;
+            let known = before.get(&unread.key).or_else(|| self.unread.rows.get(&unread.key));
+            let (is_new, is_same) = (known.is_none(), known == Some(&unread.what));
+            self.unread.rows.insert(unread.key, unread.what.clone());
+            if is_new {
+                let name = unread.key.map_or_else(|| "?".into(), Key::name);
+                self.news.push(format!(
+                    "job {name} is set aside: its row in squeue can't be read ({:?})",
+                    unread.what
+                ));
             }
-            let name = unread.key.map_or_else(|| "?".into(), Key::name);
-            self.news.push(format!(
-                "job {name} is set aside: its row in squeue can't be read ({:?})",
-                unread.what
-            ));
-            let Some(key) = unread.key else {
+            let Some(key) = unread.key.filter(|_| !is_same) else {
                 continue;
             };
-            // If it runs, it goes on; if it is gone, the next look tells.
+            let is_waiting = |job: &JobSeen| matches!(job.state, JobState::Pending(_));
+            let is_waiting =
+                unread.is_waiting.unwrap_or_else(|| self.world.job(key).is_none_or(is_waiting));
+            if !is_waiting {
+                self.explanations.due.remove(&key);
+                continue;
+            }
+            // If it runs by now, it goes on; if it is gone, the next look tells.
             match controller.hold(key) {
                 Ok(()) | Err(Fault::Gone | Fault::Started | Fault::Later) => {}
                 Err(why) => self.news.push(format!("job {}: hold: {why}", key.name())),
             }
-            let is_waiting = |job: &JobSeen| matches!(job.state, JobState::Pending(_));
-            if self.world.job(key).is_none_or(is_waiting) {
+            if !self.explanations.told.contains_key(&key) {
                 self.explanations.due.insert(key, UNREAD);
             }
         }
-        self.unread.clone_from(&self.world.unread);
     }
 
     /// Notes of which jobs too little is known for long, and of which enough is known again: these
@@ -80,8 +103,8 @@ impl Steer {
                 all.due.entry(key).or_insert(UNCLEAR);
             }
         }
-        let unread: HashSet<Key> = self.unread.iter().filter_map(|unread| unread.key).collect();
-        let is_unknown = |key: &Key| unread.contains(key) || unclear.contains(key);
+        let unread = &self.unread.rows;
+        let is_unknown = |key: &Key| unread.contains_key(&Some(*key)) || unclear.contains(key);
         all.due.retain(|key, _| is_unknown(key));
         let known: Vec<Key> = all.told.keys().copied().filter(|key| !is_unknown(key)).collect();
         for key in known {

@@ -22,14 +22,14 @@ use pbs_manager::ledger::{Page, Row, State, CONTROLLER};
 use pbs_manager::{Caller, Error, Happened, Manager};
 use pbs_site::format_time;
 
-use self::explained::Explanations;
+use self::explained::{Explanations, UnreadRows};
 use self::last_ended::LastEnded;
 use self::lost::LostJobs;
 use crate::conf::compress;
 use crate::demands::Demands;
 use crate::steer::controller::{Controller, Event, Failed, Fault, OrderKind};
 use crate::steer::link::Link;
-use crate::steer::seen::{JobSeen, JobState, Key, Memory, Unread, World};
+use crate::steer::seen::{JobSeen, JobState, Key, Memory, World};
 use crate::steer::wish::begin_s;
 
 /// Prefix of the reason of a node that the batch system took out of use.
@@ -272,7 +272,7 @@ pub struct Steer {
     news: Vec<String>,
     unreachable: Option<String>,
     /// Rows of jobs that can't be read and were reported.
-    unread: Vec<Unread>,
+    unread: UnreadRows,
     /// Explanations for users of jobs of which too little is known.
     explanations: Explanations,
     /// Jobs that were lost, of whose users other jobs tell that.
@@ -315,7 +315,7 @@ impl Steer {
             reserved: HashMap::new(),
             news: Vec::new(),
             unreachable: None,
-            unread: Vec::new(),
+            unread: UnreadRows::default(),
             explanations: Explanations::default(),
             lost: LostJobs::default(),
             remarks: Vec::new(),
