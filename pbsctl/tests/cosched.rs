@@ -417,7 +417,7 @@ fn a_tiled_cholesky_factorization_is_shared_by_cores_and_accelerator() {
 fn the_factorization_is_that_of_its_script() {
     let script = format!("{SAMPLES}/cholesky.py");
     let Ok(printed) = std::process::Command::new("python3").args([&script, "5"]).output() else {
-        println!("skipped the_factorization_is_that_of_its_script: there is no python3");
+        pbs_text::skipped("there is no python3");
         return;
     };
     let file = fs::read(format!("{SAMPLES}/cholesky.toml")).unwrap();
