@@ -110,7 +110,7 @@ impl Lab {
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
             }
             let node = |name| {
-                let columns = [name, "2", "1000", "(null)", "(null)", "idle", "none"];
+                let columns = [name, "2", "1000", "0", "(null)", "(null)", "idle", "none"];
                 columns.join("\u{1f}") + "\n"
             };
             fs::write(directory.join("nodes"), node("n01") + &node("n02")).unwrap();

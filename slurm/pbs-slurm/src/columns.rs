@@ -34,10 +34,10 @@ const NODE: [&str; 8] = ["%N", "%c", "%m", "%d", "%G", "%f", "%T", "%E"];
 /// Number that stands for no number of tasks.
 const NO_TASKS: u64 = 65_534;
 
-/// Longest part of an unreadable row that is told.
-const TOLD_CHARS: usize = 200;
+/// Longest part of an unreadable row that is reported.
+const ROW_CHARS: usize = 200;
 
-/// Longest part of an option's value that is told: the reason behind it has to have room.
+/// Longest part of an option's value that is reported: the reason behind it has to have room.
 const VALUE_CHARS: usize = 60;
 
 /// Mark at the beginning of each row of an answer of `squeue`.
@@ -152,7 +152,7 @@ pub(crate) fn jobs_of(text: &str, mark: &Mark, with: Context<'_>) -> (Vec<JobSee
             Some(job) => jobs.push(job),
             None => {
                 let row = begin.into_iter().chain(more).collect::<Vec<_>>().join("\n");
-                let what: String = row.chars().take(TOLD_CHARS).collect();
+                let what: String = row.chars().take(ROW_CHARS).collect();
                 let columns: Vec<&str> = begin.map_or_else(Vec::new, |of| of.split(END).collect());
                 let is_waiting = is_waiting(&columns);
                 unread.push(Unread { key: key_of(&columns), what, is_waiting });
