@@ -168,5 +168,43 @@ fn the_note_on_lost_jobs_has_its_room_and_its_day() {
     lab.turn();
     lab.turn();
     let told = &lab.slurm.told[&declined];
-    assert!(told.starts_with("declined: ") && !told.contains("lost"), "{told}");
+    let is_reminder = told.contains("it has been held for ");
+    assert!(told.starts_with("declined: ") && is_reminder && !told.contains("lost"), "{told}");
+}
+
+/// A job of which too little is known when its start comes leaves the plan, so that others get its
+/// nodes, also after the planner was restarted. It is planned again when enough is known.
+#[test]
+fn an_unknown_job_keeps_no_nodes_from_others() {
+    for (is_unread, is_restarted) in [(true, false), (true, true), (false, false), (false, true)] {
+        let mut lab = Lab::new(&format!("aside-{is_unread}-{is_restarted}"));
+        let job = lab.slurm.submit(1, 4, 8, 60, 5);
+        lab.slurm.alter(job, |job| job.start_s = Some(T + 20));
+        lab.turn();
+        assert_eq!(lab.row(job).start_s, Some(T + 20));
+        if is_unread {
+            lab.slurm.garbled.insert(job);
+        } else {
+            lab.slurm.alter(job, |job| job.is_unclear = true);
+        }
+        if is_restarted {
+            lab.seconds(3);
+            lab.restart();
+        }
+        // It has no place before the other one.
+        let other = lab.slurm.submit(2, 4, 8, 60, 5);
+        lab.seconds(60);
+        assert_eq!(lab.outcome(other), "completed", "{is_unread} {is_restarted}");
+        assert!(lab.rows(job).pop().unwrap().outcome.is_some());
+        assert!(lab.slurm.commits.iter().all(|of| of.1 != job));
+        assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+        // Nothing is repeated while it stays so.
+        let rows = lab.rows(job).len();
+        lab.seconds(60);
+        assert_eq!(lab.rows(job).len(), rows);
+        lab.slurm.garbled.clear();
+        lab.slurm.alter(job, |job| job.is_unclear = false);
+        lab.seconds(60);
+        assert_eq!(lab.rows(job).pop().unwrap().outcome.unwrap(), "completed");
+    }
 }

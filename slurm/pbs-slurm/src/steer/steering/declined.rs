@@ -113,9 +113,7 @@ impl Steer {
         controller: &mut dyn Controller,
         now: Duration,
     ) {
-        let is_due = |(_, not_before): &(&Key, &Duration)| **not_before <= now;
-        let due = self.untold.iter().filter(is_due).map(|(&key, _)| key);
-        let due: Vec<Key> = due.take(SHOWN_AT_ONCE).collect();
+        let due: Vec<Key> = self.due_reasons(now).take(SHOWN_AT_ONCE).collect();
         for key in due {
             if !controller.has_room() {
                 return;
@@ -134,7 +132,14 @@ impl Steer {
             }
         }
         // The next turn tells more of them.
-        self.is_behind |= self.untold.iter().any(|of| is_due(&of)) && controller.has_room();
+        self.is_behind |= self.due_reasons(now).next().is_some() && controller.has_room();
+    }
+
+    /// Declined jobs whose users are to read the reason by now. A job of which too little is known has
+    /// another explanation.
+    fn due_reasons(&self, now: Duration) -> impl Iterator<Item = Key> + '_ {
+        let due = self.untold.iter().filter(move |(_, not_before)| **not_before <= now);
+        due.map(|(&key, _)| key).filter(|&key| !self.is_unknown(key))
     }
 
     /// Tells the users of jobs that were declined long ago, and cancels those jobs that the operator
@@ -159,7 +164,7 @@ impl Steer {
         let is_held = |key: &Key| {
             let job = self.world.job(*key);
             let is_held = job.is_some_and(|job| job.state == JobState::Pending(Hold::Admin));
-            is_held && !controller.is_ahead(*key)
+            is_held && !controller.is_ahead(*key) && !self.is_unknown(*key)
         };
         let mut old: Vec<Key> = old.map(|(&key, _)| key).filter(is_held).collect();
         old.sort_unstable();

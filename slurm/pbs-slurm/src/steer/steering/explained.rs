@@ -4,9 +4,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
 
+use pbs_cluster_planner::RequestId;
+use pbs_manager::ledger::{Phase, State};
+use pbs_manager::Manager;
+
 use super::{is_passing, Shown, Steer, SHOWN_AT_ONCE};
 use crate::steer::controller::{Controller, Fault};
+use crate::steer::link::Link;
 use crate::steer::seen::{JobSeen, JobState, Key};
+use crate::steer::wish::begin_s;
 
 /// Explanation for the user of a job whose row can't be read.
 const UNREAD: &str = "set aside: the planner can't read the row of this job in squeue, and does \
@@ -16,6 +22,8 @@ const UNREAD: &str = "set aside: the planner can't read the row of this job in s
 const UNCLEAR: &str =
     "waits: the planner does not know all that this job asks for, since scontrol \
                        show job gives no answer about it";
+/// Outcome of a request of whose job too little was known at its start.
+const ASIDE: &str = "too little is known of the job to start it; it is planned again later";
 /// Time for which details may be missing before the user is told: most are there in seconds.
 const UNCLEAR_FOR: Duration = Duration::from_secs(60);
 
@@ -86,6 +94,44 @@ impl Steer {
             if !self.explanations.told.contains_key(&key) {
                 self.explanations.due.insert(key, UNREAD);
             }
+        }
+    }
+
+    /// Takes jobs out of the plan whose start has passed and of which too little is known: others get
+    /// their nodes. Such a job is planned again when enough is known.
+    pub(super) fn unknown_out(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+        now: Duration,
+    ) {
+        let waits = |key: Key| {
+            let mut unread = self.world.unread.iter().filter(|unread| unread.key == Some(key));
+            let job = self.world.job(key);
+            let is_pending = job.is_none_or(|job| matches!(job.state, JobState::Pending(_)));
+            unread.next().and_then(|unread| unread.is_waiting).unwrap_or(is_pending)
+        };
+        let has_passed = |id: RequestId| {
+            let start_s = manager.planner().standing(id).and_then(|standing| standing.start_s);
+            start_s.is_some_and(|at| Duration::from_secs(at) + self.settings.grace <= now)
+        };
+        let out = self.jobs.iter().filter(|(key, of)| {
+            of.committed.is_none() && self.is_unknown(**key) && has_passed(of.id) && waits(**key)
+        });
+        let out: Vec<(Key, RequestId)> = out.map(|(&key, of)| (key, of.id)).collect();
+        for (key, id) in out {
+            let Some(row) = manager.open_row(id) else {
+                continue;
+            };
+            if row.phase == Some(Phase::Releasing)
+                || row.state == State::Running && row.phase.is_none()
+            {
+                continue;
+            }
+            self.news.push(format!("job {}: {ASIDE}", key.name()));
+            self.take_out(manager, controller, id, ASIDE);
+            // Its planned start is no wish of its user.
+            self.begins.insert(key, begin_s(&row));
         }
     }
 

@@ -27,7 +27,8 @@ impl Steer {
     ) -> Result<(), Error> {
         let jobs = std::mem::take(&mut self.world.jobs);
         let unread = self.world.unread.iter().filter_map(|unread| unread.key);
-        let seen: HashSet<Key> = jobs.iter().map(|job| job.key).chain(unread).collect();
+        let unread: HashSet<Key> = unread.collect();
+        let seen: HashSet<Key> = jobs.iter().map(|job| job.key).chain(unread.clone()).collect();
         self.declined.retain(|key, _| seen.contains(key));
         self.begins.retain(|key, _| seen.contains(key));
         self.failed_starts.retain(|key, _| seen.contains(key));
@@ -46,6 +47,8 @@ impl Steer {
                 continue;
             }
             match (&job.state, self.jobs.contains_key(&job.key)) {
+                // This is a copy of an older look.
+                (JobState::Pending(_), _) | (_, false) if unread.contains(&job.key) => {}
                 (JobState::Pending(hold), is_known) if job.is_unclear => {
                     // Nothing is planned by half of what it wants, and nothing starts by that.
                     let of = self.jobs.get(&job.key);

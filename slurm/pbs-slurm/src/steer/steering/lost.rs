@@ -111,7 +111,9 @@ impl Steer {
         for job in jobs.iter().filter(waits).filter(|job| users.contains(&job.user)) {
             if let Some(of) = self.jobs.get_mut(&job.key) {
                 of.shown = Shown::Stale;
-            } else if self.declined.contains_key(&job.key) {
+            } else if let Some(of) = self.declined.get_mut(&job.key) {
+                // The reason takes the place of a reminder, which is shown again then.
+                of.is_reminded = false;
                 self.untold.entry(job.key).or_default();
             }
         }

@@ -460,6 +460,7 @@ impl Steer {
         self.report_late(manager);
         self.carry_out(manager, controller, now);
         self.commit(manager, controller, now);
+        self.unknown_out(manager, controller, now);
         self.decline_refused(manager, controller);
         self.tell_users(manager, controller, now);
         Ok(())
