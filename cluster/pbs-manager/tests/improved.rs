@@ -38,6 +38,20 @@ fn move_up(cluster: &mut Cluster) {
     }
 }
 
+/// A cluster in which a search was interrupted after so many placements, since one of the requests was
+/// ended, and another search has reached its end. Returns it with the requests.
+fn interrupted(name: &str, placements: usize) -> (Cluster, Vec<RequestId>) {
+    let mut cluster = small(name);
+    cluster.reopen_with(OPTIMISED);
+    cluster.manager.defer();
+    let ids = long_before_short(&mut cluster, Some(Promise::None));
+    move_up(&mut cluster);
+    cluster.manager.settle_some(placements);
+    cluster.manager.kill(&user("u"), ids[2]).unwrap();
+    settle(&mut cluster);
+    (cluster, ids)
+}
+
 /// Learns from all that has ended.
 fn learn(cluster: &mut Cluster) {
     cluster.manager.learn();
@@ -73,14 +87,7 @@ fn plan_is_improved_between_operations() {
 
 #[test]
 fn operation_ends_the_search_and_begins_another() {
-    let mut cluster = small("improved-anew");
-    cluster.reopen_with(OPTIMISED);
-    cluster.manager.defer();
-    let ids = long_before_short(&mut cluster, Some(Promise::None));
-    move_up(&mut cluster);
-    cluster.manager.settle_some(4);
-    cluster.manager.kill(&user("u"), ids[2]).unwrap();
-    settle(&mut cluster);
+    let (cluster, ids) = interrupted("improved-anew", 4);
     let left = [ids[0], ids[1], ids[3], ids[4], ids[5]];
     let now = starts(&cluster, &left);
     assert!(now.is_sorted_by(|one, other| one > other), "{now:?}");
@@ -90,15 +97,9 @@ fn operation_ends_the_search_and_begins_another() {
 /// the plan before and after the last one.
 #[test]
 fn report_says_what_a_search_has_reached() {
-    let mut cluster = small("improved-report");
-    assert_eq!(cluster.manager.search_report(), None, "the site does not want better plans");
-    cluster.reopen_with(OPTIMISED);
-    cluster.manager.defer();
-    let ids = long_before_short(&mut cluster, Some(Promise::None));
-    move_up(&mut cluster);
-    cluster.manager.settle_some(4);
-    cluster.manager.kill(&user("u"), ids[2]).unwrap();
-    settle(&mut cluster);
+    let other = small("improved-no-report");
+    assert_eq!(other.manager.search_report(), None, "the site does not want better plans");
+    let (cluster, _) = interrupted("improved-report", 4);
     let report = cluster.manager.search_report().unwrap();
     assert_eq!((report.interrupted, report.searches, report.plans), (1, 1, 1), "{report:?}");
     assert!(report.orders > 120 && report.placements > report.orders, "{report:?}");
@@ -123,15 +124,8 @@ fn report_says_what_a_search_has_reached() {
 /// After an interruption, a search of two orders tries the best order again, and counts.
 #[test]
 fn report_counts_the_search_after_an_interruption() {
-    let mut cluster = small("improved-report-short");
-    cluster.reopen_with(OPTIMISED);
-    cluster.manager.defer();
-    let ids = long_before_short(&mut cluster, Some(Promise::None));
-    move_up(&mut cluster);
     // The places of all are given back, and then the first orders are scored.
-    cluster.manager.settle_some(60);
-    cluster.manager.kill(&user("u"), ids[2]).unwrap();
-    settle(&mut cluster);
+    let (cluster, _) = interrupted("improved-report-short", 60);
     let report = cluster.manager.search_report().unwrap();
     assert_eq!((report.interrupted, report.searches), (1, 2), "{report:?}");
     let last = report.last.unwrap();
@@ -319,7 +313,7 @@ fn errors_of_run_times_are_counted_by_user() {
     assert!(of("nobody").is_none());
 }
 
-/// What is learned while a search goes on makes another one begin.
+/// Run times that are learned while a search goes on make another one begin.
 #[test]
 fn search_begins_anew_when_run_times_are_learned() {
     const LEARNED: &str = "name = 'small'\n[optimise]\npromises = ['none']\nwait = 0\n\

@@ -3,47 +3,12 @@
 
 mod common;
 
+use common::slowed::{assert_apart, Table, SCHEDULERS};
 use common::{build, cpu, platform, Dice, GPU};
 use pbs_cosched::{
-    score, simulate, simulate_slowed, Cost, Determination, GreedyOptions, OnThreads, Options,
-    Platform, Run, Scheduler, Slowing, Where, Workload,
+    score, simulate, simulate_slowed, Cost, Determination, Options, Platform, Run, Scheduler,
+    Where, Workload,
 };
-
-/// Slow-downs of each task by each other, which add up. All variants are known.
-#[derive(Debug)]
-struct Table(Vec<Vec<f64>>);
-
-impl Table {
-    fn all(tasks: usize, slowdown: f64) -> Self {
-        Self(vec![vec![slowdown; tasks]; tasks])
-    }
-
-    fn sum(&self, task: usize, beside: impl Iterator<Item = usize>) -> f64 {
-        1.0 + beside.map(|other| self.0[task][other] - 1.0).sum::<f64>()
-    }
-}
-
-impl Slowing for Table {
-    fn slowdown(&self, task: OnThreads<'_>, beside: &[OnThreads<'_>]) -> f64 {
-        assert!(task.variant.is_some() && beside.iter().all(|of| of.variant.is_some()));
-        self.sum(task.task, beside.iter().map(|other| other.task))
-    }
-
-    fn only_slows(&self) -> bool {
-        true
-    }
-}
-
-const SCHEDULERS: [Scheduler; 4] = [
-    Scheduler::Greedy(GreedyOptions {
-        contention: pbs_cosched::Priority::Age,
-        leftovers: pbs_cosched::Priority::Age,
-        stickiness: true,
-    }),
-    Scheduler::Heft,
-    Scheduler::Evolutionary(1),
-    Scheduler::BruteForce,
-];
 
 fn options(scheduler: Scheduler) -> Options {
     let determination = Determination::ALWAYS;
@@ -81,14 +46,7 @@ fn judge(workload: &Workload, table: &Table, run: &Run) {
         let alone_ns = of.variants[run.variants[task].unwrap()].runtime_ns as f64;
         assert!((done_ns - alone_ns).abs() < 10.0, "task {task}: {done_ns} of {alone_ns}");
         for other in &slots[..task] {
-            let shares = match (&slot.place, &other.place) {
-                (Where::Threads(one), Where::Threads(other)) => {
-                    one.iter().any(|thread| other.contains(thread))
-                }
-                (one, other) => one == other,
-            };
-            let apart = slot.end_ns <= other.start_ns || other.end_ns <= slot.start_ns;
-            assert!(apart || !shares, "two tasks at once on {:?}", slot.place);
+            assert_apart(slot, other);
         }
     }
 }
@@ -145,7 +103,7 @@ fn random_case(dice: &mut Dice) -> (Workload, Platform, Table) {
         all.task(process, &after, &of);
     }
     let mut table = Table::all(tasks, 1.0);
-    for slowdown in table.0.iter_mut().flatten() {
+    for slowdown in table.by.iter_mut().flatten() {
         *slowdown = [1.0, 2.0, 3.5, 6.0][dice.below(4) as usize];
     }
     (all.0, on, table)
@@ -186,7 +144,7 @@ fn every_task_does_its_work_beside_the_others() {
     assert!(worse * 4 < better, "{worse} worse, {better} better");
 }
 
-/// What has happened before an arrival stays as it was, whether the arrival is mapped anew or not.
+/// The past stays as it was at an arrival, whether the arrival is mapped anew or not.
 #[test]
 fn an_arrival_changes_nothing_of_the_past() {
     let mut dice = Dice(0x51_0D07);
@@ -234,7 +192,7 @@ fn a_kept_plan_keeps_the_order_of_a_thread() {
     all.task(1, &[], &[(cpu(1), 5)]);
     let (workload, on) = (all.0, platform(2, &[]));
     let mut table = Table::all(5, 1.0);
-    (table.0[0][1], table.0[1][0]) = (3.5, 3.5);
+    (table.by[0][1], table.by[1][0]) = (3.5, 3.5);
     let never = Options { determination: Determination::NEVER, ..Options::default() };
     let found = simulate_slowed(&workload, &on, &never, Some(&table)).unwrap();
     judge(&workload, &table, &found);
@@ -253,7 +211,7 @@ fn a_thread_is_free_when_its_task_is_slowed_no_more() {
     all.task(1, &[], &[(cpu(2), 50)]);
     let (workload, on) = (all.0, platform(2, &[1]));
     let mut table = Table::all(4, 1.0);
-    (table.0[0][2], table.0[2][0]) = (3.0, 3.0);
+    (table.by[0][2], table.by[2][0]) = (3.0, 3.0);
     // Only the second arrival is mapped anew: the first one finds idle threads.
     let determination = Determination::CONTENTION;
     let options = Options { determination, ..options(Scheduler::BruteForce) };
@@ -264,13 +222,13 @@ fn a_thread_is_free_when_its_task_is_slowed_no_more() {
     assert_eq!((slot(3).start_ns, slot(3).end_ns), (100, 150));
 }
 
-/// Where nothing slows anything, a scheduler that does not regard slow-downs has the same run.
+/// A scheduler that does not regard slow-downs has the same run where nothing slows anything.
 #[test]
 fn a_run_without_slowdowns_is_the_same() {
     let mut dice = Dice(0x51_0D06);
     for _ in 0..100 {
         let (workload, on, table) = random_case(&mut dice);
-        let none = Table::all(table.0.len(), 1.0);
+        let none = Table::all(table.by.len(), 1.0);
         let options = options(Scheduler::PlainRandom(7));
         let found = simulate_slowed(&workload, &on, &options, Some(&none)).unwrap();
         assert_eq!(found, simulate(&workload, &on, &options).unwrap());

@@ -5,41 +5,13 @@ mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::slowed::{assert_apart, Table, SCHEDULERS};
 use common::{build, cpu, judge, platform, Build, Dice, GPU};
 use pbs_cosched::{
     evaluations, greedy, not_co_scheduled, schedule_slowed, score, slowed, timing, ExecutionTarget,
-    GreedyOptions, Mapping, Objective, OnThreads, Platform, Priority, Queues, Scheduler, Slowing,
-    Timeline, Where, Workload,
+    GreedyOptions, Mapping, Objective, OnThreads, Platform, Queues, Scheduler, Slowing, Timeline,
+    Workload,
 };
-
-/// Slow-downs of each task by each other, which add up.
-#[derive(Debug)]
-struct Table {
-    by: Vec<Vec<f64>>,
-    only_slows: bool,
-}
-
-impl Table {
-    /// Every task slows every other by so much.
-    fn all(tasks: usize, slowdown: f64) -> Self {
-        Self { by: vec![vec![slowdown; tasks]; tasks], only_slows: true }
-    }
-
-    fn sum(&self, task: usize, beside: impl Iterator<Item = usize>) -> f64 {
-        1.0 + beside.map(|other| self.by[task][other] - 1.0).sum::<f64>()
-    }
-}
-
-impl Slowing for Table {
-    fn slowdown(&self, task: OnThreads<'_>, beside: &[OnThreads<'_>]) -> f64 {
-        assert!(!beside.is_empty() && !task.threads.is_empty());
-        self.sum(task.task, beside.iter().map(|other| other.task))
-    }
-
-    fn only_slows(&self) -> bool {
-        self.only_slows
-    }
-}
 
 fn slowed_times(workload: &Workload, on: &Platform, table: &Table, mapping: &Mapping) -> Timeline {
     let timeline = timing(workload, on, &Queues::idle(on), mapping).unwrap();
@@ -59,14 +31,7 @@ fn judge_order(workload: &Workload, times: &Timeline) {
         }
         for other in 0..task {
             let (one, other) = (slot(task), slot(other));
-            let shares = match (&one.place, &other.place) {
-                (Where::Threads(one), Where::Threads(other)) => {
-                    one.iter().any(|thread| other.contains(thread))
-                }
-                (one, other) => one == other,
-            };
-            let apart = one.end_ns <= other.start_ns || other.end_ns <= one.start_ns;
-            assert!(apart || !shares, "two tasks at once on {:?}", one.place);
+            assert_apart(one, other);
         }
     }
 }
@@ -90,17 +55,6 @@ fn makespan_ns(workload: &Workload, on: &Platform, table: &Table, scheduler: &Sc
     score(workload, &slowed_times(workload, on, table, &mapping)).makespan_ns
 }
 
-const ALL: [Scheduler; 4] = [
-    Scheduler::Greedy(GreedyOptions {
-        contention: Priority::Age,
-        leftovers: Priority::Age,
-        stickiness: true,
-    }),
-    Scheduler::Heft,
-    Scheduler::Evolutionary(1),
-    Scheduler::BruteForce,
-];
-
 /// Two tasks that take 2.5 times as long side by side: 250, or 200 one after the other.
 #[test]
 fn all_schedulers_hold_a_task_back_that_would_slow_another() {
@@ -111,11 +65,11 @@ fn all_schedulers_hold_a_task_back_that_would_slow_another() {
     let table = Table::all(2, 2.5);
     let alone = not_co_scheduled(&workload, &on, &Queues::idle(&on));
     assert_eq!(slowed_times(&workload, &on, &table, &alone).end_ns(), 250);
-    for scheduler in &ALL {
+    for scheduler in &SCHEDULERS {
         assert_eq!(makespan_ns(&workload, &on, &table, scheduler), 200, "{scheduler:?}");
     }
     // Side by side where that costs less.
-    for scheduler in &ALL {
+    for scheduler in &SCHEDULERS {
         let makespan_ns = makespan_ns(&workload, &on, &Table::all(2, 1.9), scheduler);
         assert_eq!(makespan_ns, 190, "{scheduler:?}");
     }
@@ -132,7 +86,7 @@ fn all_schedulers_let_several_tasks_wait_for_the_same() {
         table.by[0][other] = 4.0;
         table.by[other][0] = 4.0;
     }
-    for scheduler in &ALL {
+    for scheduler in &SCHEDULERS {
         assert_eq!(makespan_ns(&workload, &on, &table, scheduler), 200, "{scheduler:?}");
     }
 }
@@ -145,7 +99,7 @@ fn variants_are_chosen_with_their_slowdowns() {
     all.task(1, &[], &[(cpu(1), 100), (GPU, 130)]);
     let (workload, on) = (all.0, platform(2, &[1]));
     let table = Table::all(2, 3.0);
-    for scheduler in &ALL[1..] {
+    for scheduler in &SCHEDULERS[1..] {
         assert_eq!(makespan_ns(&workload, &on, &table, scheduler), 130, "{scheduler:?}");
     }
 }
@@ -326,7 +280,7 @@ fn brute_force_with_slowdowns_finds_the_optimum_of_all_schedules() {
         let expected = Reference { workload: &workload, on: &on, table: &table }.makespan();
         let found_ns = makespan_ns(&workload, &on, &table, &Scheduler::BruteForce);
         assert!((found_ns as f64 - expected).abs() < 3.0, "{found_ns} instead of {expected}");
-        for scheduler in &ALL[..3] {
+        for scheduler in &SCHEDULERS[..3] {
             assert!(makespan_ns(&workload, &on, &table, scheduler) >= found_ns);
         }
         let free = Table::all(tasks, 1.0);
@@ -358,7 +312,7 @@ fn the_search_of_greedy_and_heft_is_bounded_by_its_work() {
         all.task(0, &[], &[(cpu(1), 1000 + 37 * number)]);
     }
     let (workload, on) = (all.0, platform(16, &[]));
-    for scheduler in &ALL[..2] {
+    for scheduler in &SCHEDULERS[..2] {
         let searched = |mappings: u64| {
             let counting = Counting::default();
             schedule_slowed(
@@ -392,8 +346,11 @@ fn slowdowns_in_the_search_never_worsen_a_schedule() {
         };
         let by_times = greedy(&workload, &on, &idle, &GreedyOptions::default());
         let without_ns = ends_ns(&not_co_scheduled(&workload, &on, &idle));
-        assert!(makespan_ns(&workload, &on, &table, &ALL[0]) <= ends_ns(&by_times));
-        assert!(makespan_ns(&workload, &on, &table, &ALL[2]) <= without_ns.min(ends_ns(&by_times)));
+        assert!(makespan_ns(&workload, &on, &table, &SCHEDULERS[0]) <= ends_ns(&by_times));
+        assert!(
+            makespan_ns(&workload, &on, &table, &SCHEDULERS[2])
+                <= without_ns.min(ends_ns(&by_times))
+        );
         // Times alone are still those of a machine.
         let scheduler = Scheduler::Evolutionary(3);
         let objective = Objective::default();

@@ -3,6 +3,8 @@
 
 #![allow(dead_code)] // Each file of tests uses a part.
 
+pub(crate) mod slowed;
+
 use pbs_cosched::{
     DeviceType, Edge, Entry, ExecutionTarget, Platform, Process, Queues, Slot, State, Task,
     Timeline, Variant, Where, Workload,
