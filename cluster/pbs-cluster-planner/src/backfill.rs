@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Backfilling: who was to start later moves up where somebody left (Keller, 5.4).
 
+use crate::need::Need;
+use crate::placed::{by_node, taken, Placed};
 use crate::planner::Planner;
 use crate::request::When;
 use crate::sweep::Sweep;
@@ -77,7 +79,8 @@ impl Planner {
         Some((0, turn))
     }
 
-    /// Seeks an earlier place for a request that has not started.
+    /// Seeks an earlier place for a request that has not started. A request whose place was told
+    /// keeps its nodes, and may only start earlier there: nothing else has to be free for that.
     fn improve(&mut self, now_s: u64, from_s: u64, id: RequestId) -> bool {
         let Some(entry) = self.entries.get(&id) else {
             return false;
@@ -96,15 +99,20 @@ impl Planner {
         let is_later = over.start >= from_s && over.start > window.start;
         let fixed_s = self.policy.fixed_before_s;
         let is_fixed = fixed_s.is_some_and(|fixed_s| over.start <= now_s.saturating_add(fixed_s));
-        if stays || is_fixed || !is_later || entry.is_running || entry.inside.is_some() {
+        if stays || !is_later || entry.is_running || entry.inside.is_some() {
+            return false;
+        }
+        let placed = entry.place.as_ref().map_or(&[][..], |place| &place.nodes);
+        if is_fixed && !self.is_free_before(&need, placed, over.start) {
             return false;
         }
         self.backfill.decisions += 1;
-        let placed = entry.place.as_ref().map_or(&[][..], |place| &place.nodes);
         let (machine, nodes) = (&self.machine, &self.nodes);
         if !nodes.may_start_before(machine, &need, placed, over.start) {
             return false;
         }
+        let own = is_fixed.then(|| need.only_on(machine, placed));
+        let sought = own.as_ref().unwrap_or(&need);
         let taken = self.entries.get_mut(&id).and_then(|entry| entry.place.take());
         let Some(old) = taken else {
             return false;
@@ -115,7 +123,8 @@ impl Planner {
         self.system.throttles.book(&who, over.clone(), false);
         // Only what starts earlier is of interest.
         let window = window.start..window.end.min(over.end - 1);
-        let found = self.search(&who).earliest(&need, window);
+        let found = self.search(&who).earliest(sought, window);
+        let found = found.filter(|place| !is_fixed || place.nodes == old.nodes);
         match found {
             None => {
                 self.nodes.put_back(&self.machine, &need, &old.nodes, over.clone());
@@ -137,6 +146,18 @@ impl Planner {
                 true
             }
         }
+    }
+
+    /// Whether the chunks of a request would fit on their nodes in the second before its start.
+    fn is_free_before(&self, need: &Need, placed: &[Placed], start_s: u64) -> bool {
+        let before = start_s.saturating_sub(1)..start_s;
+        let mut amounts = Vec::new();
+        by_node(placed).all(|on_node| {
+            taken(&self.machine, need, on_node, &mut amounts);
+            let node = on_node[0].node as usize;
+            let free = self.nodes.free_over(&self.machine, node, &before);
+            free.is_some_and(|free| amounts.iter().all(|&(of, amount)| amount <= free[of]))
+        })
     }
 
     /// Returns the waiting requests that can no longer end in time.

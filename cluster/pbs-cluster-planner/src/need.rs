@@ -6,6 +6,7 @@ use std::fmt;
 use pbs_resources::{Arrangement, Condition, Facts, Rset, Sharing, Value};
 
 use crate::machine::{Class, Machine, ResourceId, NCPUS};
+use crate::placed::Placed;
 
 /// Number of chunks that a request may have on any machine, however few cores it has.
 pub const SMALL_CHUNKS: u64 = 1024;
@@ -264,6 +265,14 @@ impl Need {
     /// Whether chunks may be on a node, as far as the user says.
     pub(crate) fn may_be_on(&self, node: usize) -> bool {
         self.avoided.binary_search(&node).is_err()
+    }
+
+    /// Returns the same need, which may have no other nodes than those of some chunks.
+    pub(crate) fn only_on(&self, machine: &Machine, placed: &[Placed]) -> Self {
+        let mut is_own = vec![false; machine.node_count()];
+        placed.iter().for_each(|placed| is_own[placed.node as usize] = true);
+        let avoided = (0..is_own.len()).filter(|&node| !is_own[node]).collect();
+        Self { avoided, ..self.clone() }
     }
 
     /// Each kind of chunk has nodes enough, taken by itself.

@@ -3,9 +3,11 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::*;
 use pbs_cluster_planner::{
-    Cause, Planner, Policy, Refusal, Request, RequestId, Rules, State, When,
+    Cause, Machine, Planner, Policy, Refusal, Request, RequestId, Rules, State, When,
 };
 
 fn settle(planner: &mut Planner, now_s: u64) -> usize {
@@ -53,6 +55,27 @@ fn a_follower_starts_after_its_predecessor() {
     planner.start(40, &mut Vec::new());
     planner.extend(first, 2, 100).unwrap();
     assert_eq!(starts(&planner, &[first, second]), [Some(40), Some(62)]);
+}
+
+/// Within the time in which its place was told, a request keeps its nodes. There it starts earlier
+/// where that is possible.
+#[test]
+fn a_told_place_moves_up_on_its_nodes_alone() {
+    for (frees_own, start_s) in [(true, 36), (false, 40)] {
+        let policy = Policy { fixed_before_s: Some(5), ..Policy::default() };
+        let specs = [spec("n1", 8), spec("n2", 8)];
+        let machine = Arc::new(Machine::new(vec![ncpus()], &specs));
+        let mut planner = Planner::with_policy(machine, Rules::default(), policy);
+        let first = planner.submit(0, &ask("ncpus=8", 40)).unwrap();
+        let other = planner.submit(0, &ask("ncpus=8", 100)).unwrap();
+        let next = planner.submit(0, &ask("ncpus=8", 10)).unwrap();
+        planner.start(0, &mut Vec::new());
+        let own = names(&planner, first);
+        assert_eq!((names(&planner, next), start(&planner, next)), (own.clone(), Some(40)));
+        planner.remove(36, if frees_own { first } else { other });
+        settle(&mut planner, 36);
+        assert_eq!((names(&planner, next), start(&planner, next)), (own, Some(start_s)));
+    }
 }
 
 #[test]

@@ -51,3 +51,40 @@ fn a_job_starts_once_nodes_are_seen_free() {
         assert!(lab.now_s <= seen_s + 2, "{late_s}: {} s after the look", lab.now_s - seen_s);
     }
 }
+
+/// A service moves requests up between its turns. The planner sees that nodes are being cleaned, and
+/// in the next turn that they are free, when the next job has its start within the window already.
+/// That job starts there at once, let go before or not.
+#[test]
+fn a_start_within_the_window_moves_up_on_its_nodes() {
+    for (clean_s, settles) in [(1, 1), (1, 2), (2, 1), (3, 1)] {
+        let site = SITE.replace("release_timeout = '2s'", "release_timeout = '5s'");
+        let name = format!("within-window-{clean_s}-{settles}");
+        let mut lab = Lab::of_site(&name, &site, &["n01", "n02", "n03", "n04"]);
+        lab.manager().defer();
+        let first = lab.slurm.submit(1, 4, 8, 60, 20);
+        lab.slurm.lingers(first, clean_s);
+        let second = lab.slurm.submit(2, 4, 8, 60, 10);
+        let mut free_s = None;
+        while lab.state(second) != JobState::Running {
+            lab.alone(1);
+            for _ in 0..settles {
+                lab.turn();
+                while lab.manager().is_settling() {
+                    lab.manager().settle_some(16);
+                }
+            }
+            if matches!(lab.state(first), JobState::Over(_)) {
+                free_s.get_or_insert(lab.now_s);
+            }
+            assert!(lab.now_s < T + 200);
+        }
+        let late_s = lab.now_s - free_s.unwrap();
+        // A turn sees that they are free, and the next one lets the job go.
+        let most_s = if settles == 1 { 2 } else { 1 };
+        assert!(late_s <= most_s, "cleaned in {clean_s} s: {late_s} s after the nodes were free");
+        lab.alone(20);
+        let over = JobState::Over("completed".into());
+        assert_eq!((lab.state(first), lab.state(second)), (over.clone(), over));
+    }
+}

@@ -245,8 +245,17 @@ impl Steer {
         if of.committed.as_ref().is_some_and(as_planned) {
             return;
         }
-        // Between its old time and its new one it must not start by itself.
-        if let Some(before) = of.committed.take() {
+        let at = Duration::from_secs(start_s);
+        let may_start = |it: &Committed| start_s < it.start_s && it.nodes == nodes;
+        let earlier = of.committed.as_mut().filter(|it| may_start(it));
+        let is_earlier = earlier.is_some();
+        if let Some(it) = earlier.filter(|it| !it.is_timed) {
+            // It starts as soon as its nodes are free.
+            it.start_s = start_s;
+            return;
+        }
+        // Between its old time and a later one it must not start by itself.
+        if let Some(before) = of.committed.take_if(|_| !is_earlier) {
             let revoked = controller.revoke(key);
             if revoked == Err(Fault::Later) {
                 of.committed = Some(before);
@@ -256,7 +265,6 @@ impl Steer {
                 return;
             }
         }
-        let at = Duration::from_secs(start_s);
         // A time that has come already is no time to wait for; nor has who waits for the end of
         // another to wait for the batch system's next round besides.
         let is_early = at > now && (is_timed || !self.world.is_blocked(key, &nodes));
@@ -270,8 +278,10 @@ impl Steer {
                 let nodes = commitment.nodes;
                 // If it is taken back, its start is that of the commitment.
                 of.shown = Shown::Stale;
-                of.committed = Some(Committed { start_s, nodes, until });
+                of.committed = Some(Committed { start_s, is_timed: is_early, nodes, until });
             }
+            // It starts at the time that it was given before.
+            Err(why) if is_earlier => self.failed(key, "commit", &why),
             Err(Fault::Never(why)) => {
                 self.refused.push(Refused { key, why, not_before: None });
             }

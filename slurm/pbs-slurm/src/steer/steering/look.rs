@@ -325,6 +325,7 @@ impl Steer {
             let start_s = row.start_s.filter(|_| nodes == required);
             of.committed = start_s.map(|start_s| Committed {
                 start_s,
+                is_timed: true,
                 nodes,
                 until: Duration::from_secs(start_s).max(now) + self.settings.grace,
             });

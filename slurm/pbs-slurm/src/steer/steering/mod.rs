@@ -103,6 +103,8 @@ impl Default for Settings {
 #[derive(Clone, Debug)]
 struct Committed {
     start_s: u64,
+    /// Whether it does not start before that, even if its nodes are free.
+    is_timed: bool,
     nodes: Vec<String>,
     /// Time by which the job must run.
     until: Duration,
