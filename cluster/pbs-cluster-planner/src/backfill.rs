@@ -97,8 +97,7 @@ impl Planner {
             return false;
         };
         let is_later = over.start >= from_s && over.start > window.start;
-        let fixed_s = self.policy.fixed_before_s;
-        let is_fixed = fixed_s.is_some_and(|fixed_s| over.start <= now_s.saturating_add(fixed_s));
+        let is_fixed = self.is_told(now_s, id, over.start);
         if stays || !is_later || entry.is_running || entry.inside.is_some() {
             return false;
         }

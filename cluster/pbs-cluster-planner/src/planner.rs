@@ -2,7 +2,7 @@
 //! The planner: requests come, are planned, start and end (Keller, 5).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -88,6 +88,8 @@ pub struct Planner {
     pub(crate) backfill: Sweep,
     counts: Counts,
     pub(crate) followers: Followers,
+    /// Requests that have not started, and whose places were told before the policy's time.
+    told: HashSet<RequestId>,
     /// Changed requests, if they are recorded.
     pub(crate) changes: Option<BTreeSet<RequestId>>,
     /// Number of changes of the plan up to now.
@@ -113,6 +115,7 @@ impl Planner {
             backfill: Sweep::default(),
             counts: Counts::default(),
             followers: Followers::default(),
+            told: HashSet::new(),
             changes: None,
             version: 0,
         }
@@ -121,6 +124,19 @@ impl Planner {
     /// The machine that is planned on.
     pub fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// Sets which requests keep their nodes because somebody was told their places, in addition to
+    /// those that start soon ([`Policy::fixed_before_s`]).
+    pub fn set_told(&mut self, told: HashSet<RequestId>) {
+        self.told = told;
+    }
+
+    /// Whether a request that has a place keeps its nodes.
+    pub(crate) fn is_told(&self, now_s: u64, id: RequestId, start_s: u64) -> bool {
+        let fixed_s = self.policy.fixed_before_s;
+        let is_soon = fixed_s.is_some_and(|fixed_s| start_s <= now_s.saturating_add(fixed_s));
+        is_soon || self.told.contains(&id)
     }
 
     /// Plans a request behind and between those that there are; none of them moves.

@@ -61,7 +61,8 @@ fn a_follower_starts_after_its_predecessor() {
 /// where that is possible.
 #[test]
 fn a_told_place_moves_up_on_its_nodes_alone() {
-    for (frees_own, start_s) in [(true, 36), (false, 40)] {
+    let cases = [(true, 36, 36), (false, 36, 40), (true, 20, 20), (false, 20, 40)];
+    for (frees_own, now_s, start_s) in cases {
         let policy = Policy { fixed_before_s: Some(5), ..Policy::default() };
         let specs = [spec("n1", 8), spec("n2", 8)];
         let machine = Arc::new(Machine::new(vec![ncpus()], &specs));
@@ -72,8 +73,12 @@ fn a_told_place_moves_up_on_its_nodes_alone() {
         planner.start(0, &mut Vec::new());
         let own = names(&planner, first);
         assert_eq!((names(&planner, next), start(&planner, next)), (own.clone(), Some(40)));
-        planner.remove(36, if frees_own { first } else { other });
-        settle(&mut planner, 36);
+        if now_s == 20 {
+            // Before that time if it is said so.
+            planner.set_told(std::iter::once(next).collect());
+        }
+        planner.remove(now_s, if frees_own { first } else { other });
+        settle(&mut planner, now_s);
         assert_eq!((names(&planner, next), start(&planner, next)), (own, Some(start_s)));
     }
 }

@@ -29,13 +29,16 @@ pub struct Steered {
     turned: Option<Instant>,
     /// Time from the last turn to the next one, if nothing is reported and nobody orders anything.
     rest: Duration,
+    /// Version of the plan after the last turn.
+    version: u64,
 }
 
 impl Steered {
     /// Steers the requests of a ledger that was opened just now.
     pub fn new(cluster: &Manager<Link>, settings: Settings, relay: Relay) -> Self {
         let settings = Settings { has_accounts: true, ..settings };
-        Self { steer: Steer::new(cluster, settings), relay, turned: None, rest: Duration::ZERO }
+        let steer = Steer::new(cluster, settings);
+        Self { steer, relay, turned: None, rest: Duration::ZERO, version: 0 }
     }
 
     /// Time until the next turn without a report.
@@ -44,7 +47,10 @@ impl Steered {
             return Duration::ZERO;
         };
         let pause = if self.relay.is_looking() { TURNS_LOOKING } else { TURNS };
-        let rest = if cluster.engine_mut().has_orders() { pause } else { self.rest.max(pause) };
+        // Requests have moved up since, and may have to be let go.
+        let has_moved = cluster.planner().version() != self.version && !cluster.is_moving_up();
+        let is_next = has_moved || cluster.engine_mut().has_orders();
+        let rest = if is_next { pause } else { self.rest.max(pause) };
         rest.saturating_sub(turned.elapsed())
     }
 }
@@ -63,6 +69,7 @@ impl Pace<Link> for Steered {
         let now = since_1970();
         self.steer.turn(cluster, &mut self.relay, now)?;
         self.rest = self.steer.next(cluster, now).saturating_sub(now);
+        self.version = cluster.planner().version();
         for news in self.steer.news() {
             journal::info(&format!("pbs-clusterd: {news}"));
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! State of a cluster, its opening and its storage.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -167,6 +167,12 @@ impl<E: Engine> Manager<E> {
     /// The planner, to look at.
     pub fn planner(&self) -> &Planner {
         &self.planner
+    }
+
+    /// Sets which requests keep their nodes because the engine knows their places already
+    /// ([`Planner::set_told`]). They are told anew after a restart.
+    pub fn set_told(&mut self, told: HashSet<RequestId>) {
+        self.planner.set_told(told);
     }
 
     /// Returns the engine that carries out allocations.

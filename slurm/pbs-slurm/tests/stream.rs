@@ -19,7 +19,7 @@ const NODES: [&str; 4] = ["n01", "n02", "n03", "n04"];
 const WITH_RESOURCES: &str = "
 name = 'lab'
 allocate_timeout = '4s'
-release_timeout = '2s'
+release_timeout = 'RELEASE'
 [resource.license-matlab]
 scope = 'job'
 amount = 2
@@ -43,6 +43,8 @@ struct World {
     saved: Vec<Simulated>,
     away_s: u64,
     dead_s: u64,
+    /// Whether requests move up between turns, as in the service.
+    is_deferred: bool,
 }
 
 impl World {
@@ -259,6 +261,13 @@ impl World {
         self.dead_s = self.dead_s.saturating_sub(1);
         self.away_s = self.away_s.saturating_sub(1);
         self.lab.slurm.is_away = self.away_s > 0;
+        if self.dead_s == 0 && self.is_deferred {
+            self.lab.manager().defer();
+            self.lab.turn();
+            while self.lab.manager().is_settling() {
+                self.lab.manager().settle_some(8);
+            }
+        }
         if self.dead_s == 0 {
             self.lab.turn();
         }
@@ -300,8 +309,10 @@ impl World {
     }
 }
 
-fn lab(name: &str) -> Lab {
-    let mut lab = Lab::of_site(name, WITH_RESOURCES, &NODES);
+/// A lab where nodes are booked for so long after a job, until they are clean.
+fn lab(name: &str, release: &str) -> Lab {
+    let site = WITH_RESOURCES.replace("RELEASE", release);
+    let mut lab = Lab::of_site(name, &site, &NODES);
     for node in &NODES[..2] {
         lab.slurm.has(node, Gres { name: "gpu".into(), kind: None, count: 2 });
     }
@@ -311,12 +322,13 @@ fn lab(name: &str) -> Lab {
 
 fn stream(seed: u64, seconds: u64) {
     let mut world = World {
-        lab: lab(&format!("stream{seed}")),
+        lab: lab(&format!("stream{seed}"), ["2s", "40s"][(seed % 2) as usize]),
         random: Random::new(seed, Stream::Scenario),
         keys: Vec::new(),
         saved: Vec::new(),
         away_s: 0,
         dead_s: 0,
+        is_deferred: seed % 3 == 0,
     };
     for _ in 0..seconds {
         world.act();

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use pbs_slurm::steer::JobState;
+use pbs_slurm::steer::{JobState, UNSEEN};
 
 /// The nodes of a job that has ended are being cleaned, for less time than is booked for that. The
 /// next job, which would start within the window, does not wait for the booked end.
@@ -87,4 +87,69 @@ fn a_start_within_the_window_moves_up_on_its_nodes() {
         let over = JobState::Over("completed".into());
         assert_eq!((lab.state(first), lab.state(second)), (over.clone(), over));
     }
+}
+
+/// The next job is let go while its nodes are being cleaned, however long they are booked for that,
+/// and the batch system starts it in the second in which they are clean.
+#[test]
+fn the_next_job_is_let_go_while_nodes_are_cleaned() {
+    for (name, is_deferred) in [("ahead-at-once", false), ("ahead-deferred", true)] {
+        let site = SITE.replace("release_timeout = '2s'", "release_timeout = '40s'");
+        let mut lab = Lab::of_site(name, &site, &["n01", "n02", "n03", "n04"]);
+        let first = lab.slurm.submit(1, 4, 8, 120, 20);
+        lab.slurm.lingers(first, 4);
+        let second = lab.slurm.submit(2, 4, 8, 60, 10);
+        let third = lab.slurm.submit(3, 1, 1, 60, 10);
+        let mut seconds = 0;
+        while !matches!(lab.state(first), JobState::Over(_)) {
+            if is_deferred {
+                lab.manager().defer();
+            }
+            lab.seconds(1);
+            while lab.manager().is_settling() {
+                lab.manager().settle_some(16);
+            }
+            seconds += 1;
+            assert!(seconds < 60);
+            let is_clean = matches!(lab.state(first), JobState::Over(_));
+            assert!(is_clean || lab.state(second) != JobState::Running);
+        }
+        assert_eq!(lab.state(second), JobState::Running, "{name}");
+        // It was let go once, and the plan follows without a word of jobs that run elsewhere.
+        let commits = lab.slurm.commits.iter().filter(|(_, key, _)| *key == second);
+        assert_eq!(commits.count(), 1, "{name}");
+        assert!(!committed(&lab.state(third)), "{name}: it is not the next");
+        while !matches!(lab.state(third), JobState::Over(_)) {
+            lab.seconds(1);
+            while lab.manager().is_settling() {
+                lab.manager().settle_some(16);
+            }
+            seconds += 1;
+            assert!(seconds < 120);
+        }
+        let news = lab.steer.news();
+        assert!(news.is_empty(), "{name}: {news:?}");
+    }
+}
+
+/// A planner that starts anew knows that what was let go while nodes were being cleaned may have
+/// begun, and ended, without it.
+#[test]
+fn a_job_that_was_let_go_early_is_not_lost() {
+    let site = SITE.replace("release_timeout = '2s'", "release_timeout = '40s'");
+    let mut lab = Lab::of_site("ahead-restart", &site, &["n01", "n02", "n03", "n04"]);
+    let first = lab.slurm.submit(1, 4, 8, 120, 20);
+    lab.slurm.lingers(first, 4);
+    let second = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.seconds(3);
+    while !committed(&lab.state(second)) {
+        lab.seconds(1);
+    }
+    assert!(matches!(lab.state(first), JobState::Completing(_)));
+    lab.alone(20);
+    assert_eq!(lab.state(second), JobState::Over("completed".into()));
+    lab.slurm.crash(&[second]);
+    lab.restart();
+    lab.seconds(1);
+    assert_eq!(lab.outcome(second), UNSEEN);
 }

@@ -236,8 +236,7 @@ impl Planner {
     fn movable(&self, now_s: u64, id: RequestId) -> Option<(&Entry, Movable)> {
         let entry = self.entries.get(&id)?;
         let over = entry.over()?;
-        let fixed_s = self.policy.fixed_before_s;
-        let is_fixed = fixed_s.is_some_and(|fixed_s| over.start <= now_s.saturating_add(fixed_s));
+        let is_fixed = self.is_told(now_s, id, over.start);
         let stays = matches!(entry.when, When::Fixed { .. }) || entry.when.is_late();
         let is_bound = !entry.after.is_empty() || self.followers.has(id);
         let is_other = entry.is_running || entry.inside.is_some() || over.start < now_s;

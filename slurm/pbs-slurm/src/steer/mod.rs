@@ -3,8 +3,9 @@
 //!
 //! Users submit to the batch system, which holds every job of ours. Therefore nothing starts that
 //! is not planned, whichever process is dead. A job is *committed* shortly before its start: the
-//! batch system receives the nodes and the time, and lets the job start by itself. A job that did
-//! not start then is held again and planned anew.
+//! batch system receives the nodes and the time, and lets the job start by itself. So is a job that
+//! follows on nodes that are being cleaned: it starts once they are clean. A job that did not start
+//! in time is held again and planned anew.
 //!
 //! The planner does no harm. A job that runs is left alone, wherever and whenever it started: the
 //! plan follows it. Only a job whose limit is over is ended, or one that a user or an operator ended

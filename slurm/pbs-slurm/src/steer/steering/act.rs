@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From what is planned to what the batch system is told.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
+use pbs_manager::ledger::Phase;
 use pbs_manager::{Allocation, Manager};
 
 use super::{
@@ -41,7 +43,7 @@ impl Steer {
     pub(super) fn late_starts(&self, now: Duration) -> Vec<Key> {
         let late = self.jobs.iter().filter(|(_, of)| {
             let of = of.committed.as_ref();
-            of.is_some_and(|it| it.until <= now)
+            of.and_then(|it| it.until).is_some_and(|until| until <= now)
         });
         late.map(|(&key, _)| key).collect()
     }
@@ -86,7 +88,7 @@ impl Steer {
                 Ok(Revoked::AlreadyStarted) | Err(Fault::Gone | Fault::Started) => {
                     self.is_stale = true;
                     if let Some(it) = self.jobs.get_mut(&key).and_then(|of| of.committed.as_mut()) {
-                        it.until = now + self.settings.grace;
+                        it.until = Some(now + self.settings.grace);
                     }
                 }
                 Err(why) => self.failed(key, "hold", &why),
@@ -178,32 +180,60 @@ impl Steer {
         self.let_go(manager, controller, key, nodes, allocation.from_s, now);
     }
 
-    /// Lets go all that starts within the window.
+    /// Lets go all that starts within the window, and who is the next on nodes that are being cleaned:
+    /// it is planned for the end of the time that is booked for that, and moves up once they are
+    /// clean. The batch system starts it in that moment if it was let go before, and otherwise in its
+    /// next round.
     pub(super) fn commit(
         &mut self,
-        manager: &Manager<Link>,
+        manager: &mut Manager<Link>,
         controller: &mut dyn Controller,
         now: Duration,
     ) {
         let until_s = (now + self.settings.window).as_secs();
         self.take_back(manager, controller, until_s);
-        if manager.planner().next_start_s().is_none_or(|start_s| start_s > until_s) {
-            return;
+        let cleaned = cleaned_s(manager);
+        let last_s = cleaned.values().flatten().fold(until_s, |last_s, &at_s| last_s.max(at_s));
+        if manager.planner().next_start_s().is_some_and(|start_s| start_s <= last_s) {
+            let mut first: HashMap<String, u64> = HashMap::new();
+            for (start_s, key, id) in self.planned_until(manager, last_s) {
+                let nodes = nodes_of(manager, id);
+                let is_first = |node: &String| {
+                    let at_s = first.get(node).is_none_or(|&at_s| at_s == start_s);
+                    at_s && cleaned.get(node).is_some_and(|ends_s| ends_s.contains(&start_s))
+                };
+                let is_next = nodes.iter().all(is_first);
+                nodes.iter().for_each(|node| {
+                    first.entry(node.clone()).or_insert(start_s);
+                });
+                if start_s <= until_s || is_next && self.is_ahead(manager, key, &nodes, now) {
+                    self.let_go(manager, controller, key, nodes, start_s, now);
+                }
+            }
         }
-        let due = self.jobs.iter().filter_map(|(&key, of)| {
-            let standing = manager.planner().standing(of.id)?;
-            let start_s = standing.start_s.filter(|&start_s| start_s <= until_s)?;
-            (!standing.is_running).then_some((start_s, key, of.id))
-        });
-        let mut due: Vec<(u64, Key, RequestId)> = due.collect();
-        due.sort_unstable();
-        for (start_s, key, id) in due {
-            let nodes = nodes_of(manager, id);
-            self.let_go(manager, controller, key, nodes, start_s, now);
-        }
+        let told = self.jobs.values().filter(|of| of.committed.is_some());
+        manager.set_told(told.map(|of| of.id).collect());
     }
 
-    /// Holds what was let go and has its place later now, or none.
+    /// Jobs that are planned until then and do not run, in the order of their starts.
+    fn planned_until(&self, manager: &Manager<Link>, last_s: u64) -> Vec<(u64, Key, RequestId)> {
+        let planned = self.jobs.iter().filter_map(|(&key, of)| {
+            let standing = manager.planner().standing(of.id)?;
+            let start_s = standing.start_s.filter(|&start_s| start_s <= last_s)?;
+            (!standing.is_running).then_some((start_s, key, of.id))
+        });
+        let mut planned: Vec<(u64, Key, RequestId)> = planned.collect();
+        planned.sort_unstable();
+        planned
+    }
+
+    /// Whether a job that is the next one on nodes is let go before the window: it can't begin before
+    /// they are clean, and may begin then.
+    fn is_ahead(&self, manager: &Manager<Link>, key: Key, nodes: &[String], now: Duration) -> bool {
+        self.world.is_blocked(key, nodes) && !self.is_timed(manager, key, now.as_secs())
+    }
+
+    /// Holds what was let go and has its place later now than it had then, or none.
     fn take_back(
         &mut self,
         manager: &Manager<Link>,
@@ -212,8 +242,12 @@ impl Steer {
     ) {
         let moved = self.jobs.iter().filter(|(_, of)| {
             let standing = manager.planner().standing(of.id);
-            let standing = standing.filter(|it| of.committed.is_some() && !it.is_running);
-            standing.is_some_and(|it| it.start_s.is_none_or(|start_s| start_s > until_s))
+            let committed_s = of.committed.as_ref().map(|it| it.start_s);
+            let (Some(standing), Some(before_s)) = (standing, committed_s) else {
+                return false;
+            };
+            let is_later = |start_s| start_s > until_s && start_s > before_s;
+            !standing.is_running && standing.start_s.is_none_or(is_later)
         });
         let moved: Vec<Key> = moved.map(|(&key, _)| key).collect();
         for key in moved {
@@ -237,7 +271,7 @@ impl Steer {
             return;
         }
         let told = self.with_lost(manager, key, &plan_text(manager, &nodes, start_s));
-        let is_timed = self.is_timed(manager, key, now);
+        let is_timed = self.is_timed(manager, key, now.as_secs());
         let Some(of) = self.jobs.get_mut(&key) else {
             return;
         };
@@ -252,6 +286,7 @@ impl Steer {
         if let Some(it) = earlier.filter(|it| !it.is_timed) {
             // It starts as soon as its nodes are free.
             it.start_s = start_s;
+            it.until = it.until.map(|until| until.min(at.max(now) + self.settings.grace));
             return;
         }
         // Between its old time and a later one it must not start by itself.
@@ -269,7 +304,7 @@ impl Steer {
         // another to wait for the batch system's next round besides.
         let is_early = at > now && (is_timed || !self.world.is_blocked(key, &nodes));
         let start = Some(start_s).filter(|_| is_early);
-        let until = at.max(now) + self.settings.grace;
+        let until = Some(at.max(now) + self.settings.grace);
         let limit_s = of.asked.as_ref().and_then(|asked| asked.limit_s);
         let least_cpus = self.world.job(key).and_then(JobSeen::least_cpus);
         let commitment = Commitment { nodes, start_s: start, limit_s, least_cpus, told };
@@ -289,13 +324,13 @@ impl Steer {
         }
     }
 
-    /// Whether a job must not begin before its planned start, even if its nodes are free: its user
-    /// wants a later start, or the batch system does not count the disk space that it needs.
-    fn is_timed(&self, manager: &Manager<Link>, key: Key, now: Duration) -> bool {
+    /// Whether a job must not begin at a time before its planned start, even if its nodes are free:
+    /// its user wants a later start, or the batch system does not count the disk space that it needs.
+    fn is_timed(&self, manager: &Manager<Link>, key: Key, at_s: u64) -> bool {
         let row = self.jobs.get(&key).and_then(|of| manager.open_row(of.id));
         let start_s = row.as_ref().and_then(own_start_s);
         let tmp_bytes = self.world.job(key).map_or(0, |job| job.demands.tmp_bytes);
-        tmp_bytes > 0 || start_s.is_some_and(|start_s| Duration::from_secs(start_s) > now)
+        tmp_bytes > 0 || start_s.is_some_and(|start_s| start_s > at_s)
     }
 
     /// Holds a job that was let go. If it has started meanwhile it runs on, and the plan follows.
@@ -419,4 +454,20 @@ impl Steer {
             }
         }
     }
+}
+
+/// Returns the nodes that are being cleaned, with the ends of the times that are booked for that.
+fn cleaned_s(manager: &mut Manager<Link>) -> HashMap<String, Vec<u64>> {
+    let kept: Vec<_> = manager.engine_mut().kept.clone().into_iter().collect();
+    let mut cleaned: HashMap<String, Vec<u64>> = HashMap::new();
+    for (id, nodes) in kept {
+        let row = manager.open_row(id).filter(|row| row.phase == Some(Phase::Releasing));
+        let Some(end_s) = row.and_then(|row| row.end_s) else {
+            continue;
+        };
+        for node in nodes {
+            cleaned.entry(node).or_default().push(end_s);
+        }
+    }
+    cleaned
 }

@@ -217,9 +217,9 @@ impl Steer {
             self.forget(job.key);
             return;
         };
-        of.committed = None;
         self.failed_starts.remove(&job.key);
         if row.phase == Some(Phase::Releasing) {
+            of.committed = None;
             of.is_ending = true;
             manager.engine_mut().kept.insert(row.id, job.nodes.clone());
             return;
@@ -229,10 +229,16 @@ impl Steer {
         // Within the window it may be a moment early, where another has ended.
         let soon_s = (now + self.settings.window).as_secs();
         let is_running = row.state == State::Running;
-        let is_started = is_running || row.start_s.is_some_and(|start_s| start_s <= soon_s);
+        let is_soon = row.start_s.is_some_and(|start_s| start_s <= soon_s);
+        let is_started = is_running || is_soon || of.committed.is_some();
         if !is_running && is_started && is_there {
+            // The plan follows once it has the end of who was there before. It is not late.
+            if let Some(it) = &mut of.committed {
+                it.until = None;
+            }
             return;
         }
+        of.committed = None;
         if !is_there || !is_started {
             if !std::mem::replace(&mut of.is_outside, true) {
                 let (name, on) = (job.key.name(), has.join(" "));
@@ -327,7 +333,7 @@ impl Steer {
                 start_s,
                 is_timed: true,
                 nodes,
-                until: Duration::from_secs(start_s).max(now) + self.settings.grace,
+                until: Some(Duration::from_secs(start_s).max(now) + self.settings.grace),
             });
         }
         let is_ours = of.committed.as_ref().is_some_and(|it| it.nodes == required);

@@ -106,8 +106,8 @@ struct Committed {
     /// Whether it does not start before that, even if its nodes are free.
     is_timed: bool,
     nodes: Vec<String>,
-    /// Time by which the job must run.
-    until: Duration,
+    /// Time by which the job must run; `None`: it runs, and the plan does not have that yet.
+    until: Option<Duration>,
 }
 
 /// Start and comment of a job, as its user sees them in the batch system.
@@ -322,8 +322,10 @@ impl Steer {
             lost: LostJobs::default(),
             remarks: Vec::new(),
         };
-        // All that began until then was let go by the planner before this one.
-        let until_s = manager.clock_s().saturating_add(settings.window.as_secs());
+        // All that began until then was let go by the planner before this one: within the window, or
+        // while nodes were being cleaned.
+        let ahead_s = settings.window.as_secs().max(manager.site().release_timeout_s);
+        let until_s = manager.clock_s().saturating_add(ahead_s);
         for row in manager.open_rows() {
             if let Some(key) = key_of(&row) {
                 this.track(key, row.id, None);
@@ -388,7 +390,7 @@ impl Steer {
         }
         let second = Duration::from_secs(1);
         let graces = self.jobs.values().filter_map(|of| of.committed.as_ref());
-        let next = graces.map(|it| it.until).min();
+        let next = graces.filter_map(|it| it.until).min();
         let planned_s = manager.next_s().map(Duration::from_secs);
         let starts = planned_s.map(|at| at.saturating_sub(self.settings.window));
         [next, planned_s.filter(|&at| at > now), starts.filter(|&at| at > now)]
