@@ -21,6 +21,9 @@ const ELEMENTS: usize = 1000;
 const ARRAYS: usize = 3;
 /// Short jobs that follow each other on each node.
 const ROUNDS: usize = 5;
+/// Command that calls `scontrol` as the user whose jobs these are: the planner has no events of what
+/// SlurmUser does.
+const USERS_SCONTROL: &str = "users-scontrol";
 /// Word with which the benchmark is the planner.
 const SERVE: &str = "--serve";
 const SITE: &str = "
@@ -62,20 +65,22 @@ fn submit(options: &[&str], script: &str) -> u32 {
 }
 
 /// Lets root call `scontrol` as SlurmUser, as the planner does: job_submit.lua takes a hold by root
-/// for that of an operator.
-fn as_slurm_user() {
+/// for that of an operator. Another command calls it as `USER`.
+fn as_others() {
     let bin = directory().join("bin");
     std::fs::create_dir_all(&bin).expect("the disk is well");
     let path = std::env::var("PATH").unwrap_or_default();
-    let script = format!(
-        "#!/bin/sh\nPATH={path}\n[ \"$(id -u)\" != 0 ] || \
-         exec setpriv --reuid slurm --regid slurm --clear-groups scontrol \"$@\"\n\
-         exec scontrol \"$@\"\n"
-    );
-    let file = bin.join("scontrol");
-    std::fs::write(&file, script).expect("the disk is well");
-    let run = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(&file, run).expect("the disk is well");
+    for (name, user) in [("scontrol", "slurm"), (USERS_SCONTROL, USER)] {
+        let script = format!(
+            "#!/bin/sh\nPATH={path}\n[ \"$(id -u)\" != 0 ] || \
+             exec setpriv --reuid {user} --regid {user} --clear-groups scontrol \"$@\"\n\
+             exec scontrol \"$@\"\n"
+        );
+        let file = bin.join(name);
+        std::fs::write(&file, script).expect("the disk is well");
+        let run = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(&file, run).expect("the disk is well");
+    }
     std::env::set_var("PATH", format!("{}:{path}", bin.display()));
 }
 
@@ -206,12 +211,13 @@ fn hints(pipe: &mut Pipe) {
     let job = submit(&["-N1", "-n2", "-t1"], "true");
     pipe.say(&[format!("hold {job}")]).expect("it answers");
     let mut hints = Hints::open(&events()).expect("the event file can be read");
+    let mut users = Pipe::new(USERS_SCONTROL, Duration::from_secs(30));
     let mut all = Vec::new();
     for number in 0..STARTS {
         std::thread::sleep(Duration::from_millis(30));
         hints.take();
         let begin = Instant::now();
-        pipe.say(&[format!("update JobId={job} Comment={number}")]).expect("it answers");
+        users.say(&[format!("update JobId={job} Comment={number}")]).expect("it answers");
         while hints.take().is_empty() {
             assert!(begin.elapsed() < Duration::from_secs(10), "no event came");
             hints.wait(None, Duration::from_secs(1));
@@ -428,26 +434,29 @@ fn main() {
     }
     let count = std::env::var("PBS_BENCH_HELD").ok();
     let count = count.and_then(|count| count.parse().ok()).unwrap_or(10_000);
+    let steps = std::env::var("PBS_BENCH_STEPS").unwrap_or_default();
+    let has = |step: &str| steps.is_empty() || steps.split(',').any(|named| named == step);
     let marks = directory().join("home");
-    as_slurm_user();
+    as_others();
     let mut slurm = slurm();
     let mut pipe = Pipe::new("scontrol", Duration::from_secs(30));
     println!(
         "  {:<44} {:>4}  {:>7} {:>7} {:>7} {:>7}   bar",
         "seconds", "n", "least", "p50", "p99", "most"
     );
-    if std::env::var_os("PBS_BENCH_HELD_ONLY").is_none() {
-        let planner = Planner::start();
-        submitted(&marks);
-        followed(&marks);
-        elements(&marks);
-        drop(planner);
-        releases(&mut slurm, &marks);
-        committed(&mut slurm, &marks);
-        successors(&mut slurm, &marks);
+    let planned: [(&str, fn(&Path)); 3] =
+        [("submitted", submitted), ("followed", followed), ("elements", elements)];
+    if planned.iter().any(|(step, _)| has(step)) {
+        let _planner = Planner::start();
+        planned.iter().filter(|(step, _)| has(step)).for_each(|(_, run)| run(&marks));
+    }
+    let by_hand: [(&str, fn(&mut Slurm, &Path)); 3] =
+        [("releases", releases), ("committed", committed), ("successors", successors)];
+    by_hand.iter().filter(|(step, _)| has(step)).for_each(|(_, run)| run(&mut slurm, &marks));
+    if has("hints") {
         hints(&mut pipe);
     }
-    if count > 0 {
+    if count > 0 && has("held") {
         held(&mut slurm, count);
     }
 }
