@@ -353,6 +353,63 @@ fn a_simulation_stops_at_a_tick_and_prints_the_state() {
 }
 
 #[test]
+fn states_at_all_ticks_are_a_table() {
+    let plan = "[[process]]\nid = 1\nbuffer_insns = 900\ntasks = [40_000_000, 20_000_000]\n\
+                [[process]]\nid = 2\ntasks = [8_000_000]\n\
+                [[cpu]]\ncpu = 0\nslots = [1, 2, 1]\n";
+    let written = |name: &str, options: &[&str]| {
+        let file = scratch(name);
+        let ran =
+            pbsctl(&[&["sim", "-", "--ticks", file.to_str().unwrap()], options].concat(), plan);
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+        std::fs::read_to_string(file).unwrap()
+    };
+    let csv = written("ticks.csv", &[]);
+    let rows: Vec<Vec<_>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    // 68 ms in ticks of 4 ms, with two processes, below the names of the columns.
+    assert_eq!(rows.len(), 1 + 17 * 2, "{csv}");
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{csv}");
+    let value = |row: usize, name: &str| {
+        let column = rows[0].iter().position(|column| *column == name).unwrap();
+        rows[row][column].to_string()
+    };
+    // The third tick, as in the test of --until.
+    assert_eq!((value(5, "tick"), value(5, "now_ns")), ("3".into(), "12000000".into()));
+    assert_eq!((value(5, "process"), value(5, "retired_insns")), ("1".into(), "12000000".into()));
+    assert_eq!((value(5, "t2_task_insns"), value(5, "stress")), ("60000000".into(), "47".into()));
+    assert_eq!((value(6, "process"), value(6, "retired_insns")), ("2".into(), "0".into()));
+
+    // Each state in JSON is that at which --until stops.
+    let json = written("ticks.json", &["--until", "12"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["nominal_tick_ns"], 4_000_000);
+    assert_eq!(json["ticks"].as_array().unwrap().len(), 12);
+    let ran = pbsctl(&["--json", "sim", "-", "--until", "12"], plan);
+    let until: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(json["ticks"][11], until["held"][0]);
+
+    let ran = pbsctl(&["sim", "-", "--ticks", "ticks.svg"], plan);
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("such as ticks.csv"), "{}", ran.stderr);
+}
+
+/// A tick of 100 µs and a task of almost two minutes, with one process: more than a million rows.
+#[test]
+fn a_table_of_too_many_ticks_is_refused() {
+    let plan = "[config]\nnominal_tick_ns = 100_000\n[[process]]\nid = 1\n\
+                tasks = [110_000_000_000]\n[[cpu]]\ncpu = 0\nslots = [1]\n";
+    let file = scratch("too-many.csv");
+    std::fs::write(&file, "before").unwrap();
+    let ticks = ["sim", "-", "--ticks", file.to_str().unwrap()];
+    let ran = pbsctl(&ticks, plan);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("more than 1,000,000 rows"), "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "before");
+    let ran = pbsctl(&[&ticks[..], &["--until", "1000"]].concat(), plan);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
+
+#[test]
 fn the_job_scheduler_is_named() {
     let ran = pbsctl(&["sim", "-", "--scheduler", "strecth"], LATE);
     assert_eq!(ran.status, 2);

@@ -89,6 +89,11 @@ pub enum Error {
         /// Simulated time at which this was noticed.
         now_ns: u64,
     },
+    /// The states at the ticks have too many rows.
+    Ticks {
+        /// Most rows of a CPU.
+        most_rows: usize,
+    },
 }
 
 impl fmt::Display for Error {
@@ -102,6 +107,12 @@ impl fmt::Display for Error {
                 "CPU {cpu} makes no progress after {}; this is an error of the policy core, please \
                  report it with the plan",
                 pbs_text::span(*now_ns)
+            ),
+            Self::Ticks { most_rows } => write!(
+                f,
+                "the table of ticks has more than {} rows of a CPU; stop the simulation earlier \
+                 (--until, --limit)",
+                pbs_text::grouped(*most_rows as u64)
             ),
         }
     }

@@ -7,6 +7,7 @@ mod beside;
 pub(crate) mod elsewhere;
 pub(crate) mod queue;
 mod record;
+mod ticks;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -31,6 +32,7 @@ use crate::{Error, Progress};
 use answer::UnderWay;
 use elsewhere::Board;
 use queue::Waiting;
+use ticks::Ticks;
 
 /// Number of successive decisions without progress after which the simulation fails: no time
 /// passes, nothing is retired and no task ends. The policy core is then in an endless loop.
@@ -100,6 +102,8 @@ pub(crate) struct Machine<'a> {
     /// it last changed.
     before: (u64, u64, usize),
     since_progress: u32,
+    /// States at the ticks, if they are noted.
+    ticks: Option<Ticks>,
 }
 
 /// State that all CPUs of a plan share.
@@ -189,6 +193,7 @@ impl<'a> Machine<'a> {
             kept_since_ns: None,
             before: (0, 0, 0),
             since_progress: 0,
+            ticks: (options.note_every_ns).map(|every_ns| Ticks::new(every_ns, truth.cpus.len())),
         };
         let is_recorded = options.record_inputs && options.record_from_ns == 0;
         machine.record(Notes(is_recorded.then(Vec::new)), false);
@@ -340,10 +345,12 @@ impl<'a> Machine<'a> {
             Step::Run { p, end_ns, most_insns, pace, .. } => {
                 let passes_ns = end_ns.min(to_ns) - self.now_ns;
                 let insns = pace.insns_in(passes_ns).min(most_insns);
+                self.charge(p, pace, passes_ns, insns);
                 self.let_run(p, passes_ns, insns, end_ns <= to_ns);
             }
         }
         self.note_kept(step, from_ns);
+        self.note_ticks()?;
         if self.before != self.progress() {
             self.since_progress = 0;
             return Ok(());
@@ -511,7 +518,8 @@ impl<'a> Machine<'a> {
         Step::Run { p, end_ns: end_ns.min(to_ns), most_insns, pace, bounds }
     }
 
-    /// Process `p` has run for so long; `looked`: because its count was to be looked at.
+    /// Process `p` has run for so long, and was charged; `looked`: because its count was to be
+    /// looked at.
     fn let_run(&mut self, p: u32, passes_ns: u64, insns: u64, looked: bool) {
         self.now_ns += passes_ns;
         self.cpu.running_ns += passes_ns;
@@ -519,7 +527,6 @@ impl<'a> Machine<'a> {
             self.cpu.running_unallocated_ns += passes_ns;
         }
         self.cpu.retired_insns += insns;
-        self.node.charge(p, insns);
         if insns != 0 {
             self.sample_memory(p);
         }
@@ -776,6 +783,7 @@ impl<'a> Machine<'a> {
         let held = HeldNode::of(self.cpu.cpu, &self.node, self.now_ns);
         Simulation {
             held: vec![held],
+            ticks: self.ticks.map(|ticks| ticks.states).unwrap_or_default(),
             recorded: recorded.into_iter().collect(),
             events: self.log.events,
             tasks: self.tasks,

@@ -63,6 +63,9 @@ pub struct Options {
     /// Time from which on inputs are recorded.  Where it is not 0, the record of a CPU begins with
     /// a snapshot of its node.
     pub record_from_ns: u64,
+    /// Time between two states of each node that are noted in
+    /// [`Simulation::ticks`](crate::Simulation::ticks); `None`: none is noted.
+    pub note_every_ns: Option<u64>,
 }
 
 /// Change of the configuration of all CPUs, under the plans that are in force then.
@@ -140,6 +143,7 @@ impl Default for Options {
             record_grants: true,
             record_inputs: false,
             record_from_ns: 0,
+            note_every_ns: None,
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct Simulation {
     pub memory: MemoryOutcome,
     /// State of each node at the end of its simulation.
     pub held: Vec<HeldNode>,
+    /// State of each node at each tick, CPU by CPU, if that was requested.
+    pub ticks: Vec<HeldNode>,
     /// Recorded inputs by CPU, if recording was requested.
     pub recorded: Vec<RecordedInputs>,
 }
@@ -241,6 +243,7 @@ pub(crate) fn merge(mut parts: Vec<Simulation>, plan: &Plan) -> Simulation {
         whole.replans.extend(part.replans);
         whole.recorded.extend(part.recorded);
         whole.held.extend(part.held);
+        whole.ticks.extend(part.ticks);
     }
     whole.events.sort_by_key(|event| event.seq);
     whole.replans.sort_by_key(|replan| replan.came_ns);

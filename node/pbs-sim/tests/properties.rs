@@ -236,6 +236,39 @@ proptest! {
         }
     }
 
+    /// States at ticks change nothing, and each is the state at which a simulation stops at that
+    /// tick.
+    #[test]
+    fn each_tick_has_the_state_at_which_a_simulation_stops_there(
+        plan in prop_oneof![rated(), net()],
+        options in options(),
+        every_ns in 1_000_000u64..8_000_000,
+        of in any::<prop::sample::Index>(),
+    ) {
+        let noting = Options { note_every_ns: Some(every_ns), ..options.clone() };
+        for scheduler in 0..schedulers().len() {
+            let simulated = |options| {
+                let scheduler = &mut schedulers()[scheduler];
+                simulate(&plan, options, &mut **scheduler).unwrap()
+            };
+            let (silent, noted) = (simulated(&options), simulated(&noting));
+            prop_assert_eq!(&silent.events, &noted.events);
+            prop_assert_eq!(&silent.held, &noted.held);
+            for cpu in &silent.cpus {
+                let here = noted.ticks.iter().filter(|state| state.cpu == cpu.cpu);
+                prop_assert_eq!(here.count() as u64, cpu.ended_ns / every_ns);
+            }
+            if noted.ticks.is_empty() {
+                continue;
+            }
+            let tick = of.get(&noted.ticks);
+            let until = Options { limit_ns: Some(tick.now_ns), ..options.clone() };
+            let stopped = simulated(&until).held;
+            let stopped = stopped.iter().find(|state| state.cpu == tick.cpu);
+            prop_assert_eq!(Some(tick), stopped);
+        }
+    }
+
     /// The CPU idles only while no process can run, if slots float. Unallocated time is used if
     /// Linux has nothing to run.
     #[test]

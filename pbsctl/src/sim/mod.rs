@@ -6,6 +6,7 @@ pub(crate) mod held;
 mod recorded;
 mod slowdowns;
 mod text;
+mod ticks;
 
 use std::collections::HashSet;
 use std::io::{stderr, IsTerminal};
@@ -40,6 +41,7 @@ Examples:
   pbsctl sim plan.toml --config t1_spares_last_slot=false
   pbsctl sim plan.toml --change 50ms:idle_policy=pieces --change 2s:thresholds=all
   pbsctl sim plan.toml --slowdowns slowdowns.toml
+  pbsctl sim plan.toml --ticks ticks.csv   Write thresholds, sums and counts at each tick
   pbsctl --json sim plan.toml > recording.json
   pbsctl sim plan.toml --record sim.inputs && pbsctl node replay sim.inputs
   pbsctl sim --batch < cases > results      one plan a line
@@ -91,7 +93,7 @@ enum MemoryOverName {
 }
 
 /// Arguments that `--batch` takes from its lines.
-const OPTIONS_OF_ONE: [&str; 23] = [
+const OPTIONS_OF_ONE: [&str; 24] = [
     "file",
     "rate",
     "resolution",
@@ -111,6 +113,7 @@ const OPTIONS_OF_ONE: [&str; 23] = [
     "shared",
     "limit",
     "until",
+    "ticks",
     "record",
     "record_from",
     "events",
@@ -201,6 +204,11 @@ pub(crate) struct SimOptions {
     /// Stop after this many nominal ticks, and print the state of each node and its processes
     #[arg(long, value_name = "TICK", conflicts_with = "limit")]
     until: Option<u64>,
+
+    /// Write the state of each node and its processes at each nominal tick to FILE: as JSON if its
+    /// name ends in .json, otherwise as CSV
+    #[arg(long, value_name = "FILE", value_parser = ticks::file())]
+    ticks: Option<PathBuf>,
 
     /// Write all inputs of the policy to FILE, for pbsctl node replay
     #[arg(long, value_name = "FILE")]
@@ -305,6 +313,7 @@ impl SimOptions {
     }
 
     fn options(&self, config: Config, plan: &Plan) -> Result<Options, Failure> {
+        let tick_ns = plan.config.unwrap_or(config).nominal_tick_ns;
         Ok(Options {
             rate_insns_per_ms: self.rate,
             config,
@@ -320,12 +329,10 @@ impl SimOptions {
             memory_over: self.memory_over()?,
             interference: self.slowdowns.interference(plan)?,
             limit_ns: match self.until {
-                Some(ticks) => {
-                    let tick_ns = plan.config.unwrap_or(config).nominal_tick_ns;
-                    Some(ticks.saturating_mul(tick_ns))
-                }
+                Some(ticks) => Some(ticks.saturating_mul(tick_ns)),
                 None => self.limit,
             },
+            note_every_ns: self.ticks.as_ref().map(|_| tick_ns),
             changes: config_changes(&self.change, plan.config.unwrap_or(config))?,
             max_answers: self.max_answers,
             shared_answer_ns: self.shared_answer,
@@ -414,6 +421,10 @@ fn simulated(
         let to = std::fs::File::create(file).map_err(failed)?;
         let to = std::io::BufWriter::new(to);
         pbs_record::write_simulated(&simulation, to).map_err(failed)?;
+    }
+    if let Some(file) = &options.ticks {
+        let tick_ns = plan.config.unwrap_or(of.config).nominal_tick_ns;
+        files::write(file, &ticks::table(file, &simulation.ticks, tick_ns))?;
     }
     Ok(Simulated { plan, options: of, simulation })
 }
