@@ -57,6 +57,7 @@ mod stat;
 mod step;
 mod study;
 mod summary;
+mod task_net;
 mod terms;
 mod times;
 mod top;
@@ -90,7 +91,7 @@ fn main() -> ExitCode {
     let verb = cli.verb();
     let out = Output { json, command: verb.name() };
     let result = match verb {
-        Verb::Check(FileOptions { file }) => check::check(out, &file),
+        Verb::Check(options) => check::check(out, &options),
         Verb::Load(FileOptions { file }) => plans::load(out, device, &file),
         Verb::Run(options) => run::run(out, device, &options),
         Verb::Profile(options) => run::run(out, device, &options.into()),

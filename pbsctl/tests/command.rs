@@ -378,3 +378,54 @@ fn a_wrong_number_is_refused_with_what_to_write() {
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
 }
+
+/// The numbers are those of the sample.
+#[test]
+fn the_net_of_a_job_is_drawn() {
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples");
+    let job = format!("{samples}/jobs/stages.toml");
+    let machine = format!("{samples}/machines/vm.toml");
+    let (file, timed) = (scratch("net.svg"), scratch("timed.svg"));
+    let drawn = |file: &Path, more: &[&str]| {
+        let net = ["job", "check", &job, "--net", file.to_str().unwrap()];
+        let ran = pbsctl(&[&net, more].concat(), "");
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+        std::fs::read_to_string(file).unwrap()
+    };
+    let svg = drawn(&file, &[]);
+    for text in ["Task net of job stages", "3 (hash)", "10,100,000 instr.", "7.6 MiB", "fork end"] {
+        assert!(svg.contains(text), "{text}: {svg}");
+    }
+    assert!(svg.contains("5 waits for 8 (search)") && !svg.contains("40.4 ms"));
+    // 250 million instructions a second.
+    let svg = drawn(&timed, &["--machine", &machine]);
+    assert!(svg.contains(">40.4 ms<"), "{svg}");
+
+    let ran = pbsctl(&["job", "check", "-", "--net", file.to_str().unwrap()], VALID);
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("name the file of a job"), "{}", ran.stderr);
+    let ran = pbsctl(&["job", "check", &job, "--net", "net.png"], "");
+    assert_eq!(ran.status, 2);
+    let ran = pbsctl(&["job", "check", &job, "--machine", &machine], "");
+    assert_eq!(ran.status, 2);
+}
+
+/// The lengths are those of the sample: the first task of its file, which many wait for.
+#[test]
+fn a_task_graph_is_drawn() {
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples");
+    let graph = format!("{samples}/cosched/cholesky.toml");
+    let file = scratch("graph.svg");
+    let net = ["job", "check", &graph, "--net", file.to_str().unwrap()];
+    let ran = pbsctl(&net, "");
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let svg = std::fs::read_to_string(&file).unwrap();
+    for text in ["Task graph cholesky", ">potrf-0<", ">omp: 18.85 ms<", ">gpu: 5.367 ms<"] {
+        assert!(svg.contains(text), "{text}: {svg}");
+    }
+    assert!(svg.contains("trsm-1-0 waits for potrf-0<"), "{svg}");
+    let machine = format!("{samples}/machines/vm.toml");
+    let ran = pbsctl(&[&net[..], &["--machine", &machine]].concat(), "");
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("variants have their own"), "{}", ran.stderr);
+}

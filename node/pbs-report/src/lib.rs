@@ -16,6 +16,7 @@ mod figures;
 pub mod gantt;
 mod histogram;
 mod lanes;
+mod net;
 mod number;
 mod page;
 mod placements;
@@ -40,6 +41,7 @@ pub use deadline::Deadline;
 pub use event::{describe, is_push, tier_name, EventView};
 pub use histogram::Histogram;
 pub use lanes::{lanes, Lane, Stay};
+pub use net::{net_picture, Net, NetEdge, NetTask};
 pub use page::Page;
 pub use placements::{
     placements_page, placements_picture, Panel, PlacedProcess, PlacedTask, Placements,

@@ -10,9 +10,10 @@ use std::path::PathBuf;
 use common::{job, opened, report, SIGNALS};
 use pbs_plan::from_toml;
 use pbs_report::{
-    bars, curves, lanes, placements_page, placements_picture, schedule_picture, Bar, BarColour,
-    Bars, Curve, Deadline, Lane, Page, Panel, PlacedProcess, PlacedTask, Placements, Plot,
-    Schedule, ScheduleCore, ScheduleNode, ScheduleResource, ScheduleTask, Selection, Stay,
+    bars, curves, lanes, net_picture, placements_page, placements_picture, schedule_picture, Bar,
+    BarColour, Bars, Curve, Deadline, Lane, Net, NetTask, Page, Panel, PlacedProcess, PlacedTask,
+    Placements, Plot, Schedule, ScheduleCore, ScheduleNode, ScheduleResource, ScheduleTask,
+    Selection, Stay,
 };
 use roxmltree::{Document, Node};
 
@@ -103,6 +104,7 @@ fn drawn() -> Vec<(&'static str, String)> {
     vec![
         ("schedule", schedule_picture(&schedule)),
         ("curves", curves("title", "what", &[plot])),
+        ("net", net_picture(&Net { tasks: vec![NetTask::default()], ..Net::default() })),
         ("lanes", lanes("title", "what", (0, 10), &[(5, "noon".into())], &[lane])),
         ("bars", bars("title", "Left to right: a. Rows: b.", "what", &[group])),
         ("placements", placements_picture(&placements())),

@@ -4,6 +4,7 @@
 use clap::{Args, Subcommand};
 
 use super::verb::{FileOptions, Verb};
+use crate::check::CheckOptions;
 use crate::configure::ConfigureOptions;
 use crate::events::EventsOptions;
 use crate::explain::ExplainOptions;
@@ -60,7 +61,7 @@ enum JobCommand {
     ///
     /// Checks the whole task net. Needs neither the device nor root. Each problem is printed
     /// as FILE:LINE: what is wrong and what to write instead.
-    Check(FileOptions),
+    Check(CheckOptions),
 
     /// Measure jobs: run them once, without a deadline and without replanning
     Profile(ProfileOptions),
@@ -175,7 +176,7 @@ pub(crate) enum PlanCommand {
 impl PlanCommand {
     pub(crate) fn verb(self) -> Verb {
         match self {
-            Self::Check(options) => Verb::Check(options),
+            Self::Check(options) => Verb::Check(CheckOptions::of(options.file)),
             Self::Show(options) => Verb::Plan(options),
             Self::Run(options) => Verb::Run(options),
             Self::Load(options) => Verb::Load(options),

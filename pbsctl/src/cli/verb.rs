@@ -10,6 +10,7 @@ use clap::Subcommand;
 use clap_complete::Shell;
 
 use crate::apps::AppsOptions;
+use crate::check::CheckOptions;
 use crate::cluster::ClusterOptions;
 use crate::configure::ConfigureOptions;
 use crate::cosched::CoschedOptions;
@@ -92,7 +93,7 @@ pub(crate) enum Verb {
 
     /// Check a job, a plan, a machine, a task graph or a site file
     #[command(hide = true)]
-    Check(FileOptions),
+    Check(CheckOptions),
     /// Load a plan into the kernel without starting its processes
     #[command(hide = true)]
     Load(FileOptions),
