@@ -79,6 +79,10 @@ struct Cli {
     #[arg(long)]
     learn_slowdowns: bool,
 
+    /// Choose the CPUs of jobs without the slow-downs that earlier runs show
+    #[arg(long)]
+    no_slowdowns: bool,
+
     /// Order in which processes of plans run: deadline, or thesis for slots that stay where
     /// they are planned
     #[arg(long, value_name = "WORD", default_value = "deadline", value_parser = dispatch)]
@@ -225,6 +229,9 @@ fn run(cli: &Cli) -> Result<(), String> {
         config: Some(Config { dispatch: cli.dispatch as u64, ..planner_config(*node.config()) }),
     };
     node.serve(machine, &settings).map_err(text)?;
+    if !cli.no_slowdowns {
+        node.learn_from_history().map_err(text)?;
+    }
     if let Some(command) = &cli.admission {
         node.admit_with(SchedulerCommand {
             timeout: cli.admission_timeout.unwrap_or(command.timeout),

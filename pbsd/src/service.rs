@@ -339,10 +339,11 @@ impl Service {
             return Ok(Explanation::default());
         };
         match self.node.would_order(&order) {
-            Ok((start_unix_ns, end_unix_ns)) => Ok(Explanation {
+            Ok(expected) => Ok(Explanation {
                 admitted: true,
-                expected_start_unix_ns: start_unix_ns,
-                expected_end_unix_ns: Some(end_unix_ns),
+                expected_start_unix_ns: expected.start_unix_ns,
+                expected_end_unix_ns: Some(expected.end_unix_ns),
+                slowdowns: expected.moved.map(|moved| moved.to_string()),
                 ..Explanation::default()
             }),
             Err(Error::Declined(declined)) => Ok(Explanation {

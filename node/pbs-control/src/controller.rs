@@ -7,6 +7,7 @@ mod beside;
 mod best_effort;
 mod hand_over;
 mod room;
+mod slowed;
 mod turns;
 mod work;
 
@@ -29,6 +30,7 @@ use crate::{End, Measured, Outlook, Pace};
 pub use beside::{Beside, Companions};
 use best_effort::{others, set_aside};
 use room::Room;
+pub use slowed::{SlowedEnds, Stretches};
 
 /// Options of planning and replanning.
 #[derive(Clone, Debug)]

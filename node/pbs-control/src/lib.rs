@@ -18,7 +18,7 @@ mod track;
 
 pub use controller::{
     Admitted, Answer, Beside, Cancelled, Companions, Controller, Grown, HandedOver, Missed,
-    Options, RunState, SoFar,
+    Options, RunState, SlowedEnds, SoFar, Stretches,
 };
 pub use outlook::Outlook;
 pub use pace::Pace;

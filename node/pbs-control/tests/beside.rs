@@ -202,3 +202,46 @@ fn plans_raise_the_ceiling_for_slowed_tasks() {
     let after = controller.plan(0).unwrap().unwrap();
     assert_eq!(after.config.unwrap().ceiling_factor_permille, 2700);
 }
+
+/// A run that has begun slows the one that waits, and both are timed.
+#[test]
+fn planned_runs_are_timed_with_their_slowdowns() {
+    let mut controller = controller();
+    controller.admit(job("M1", 0, "195ms"), 0).unwrap();
+    let (slowdowns, sharing) = (slowdowns(), Sharing::default());
+    let companions = Companions { slowdowns: &slowdowns, sharing: &sharing, key: &key };
+    let ends =
+        |controller: &Controller| controller.stretches(&companions, 0).ends(&companions).unwrap();
+    let free = job("M2", 0, "190ms");
+    let free = Job { processes: free.processes.into_iter().map(of_any_cpu).collect(), ..free };
+
+    // Beside each other both take 1.8 times as long, and one behind the other is late.
+    let mut beside = controller.clone();
+    let admitted = beside.admit(free.clone(), 0).unwrap();
+    assert_eq!(beside.cpus_of(admitted.run), Some(vec![1]));
+    let slowed = ends(&beside);
+    assert_eq!(slowed.makespan_ns * 99 / 100 / 1_000_000, 180);
+    assert!(slowed.late.is_empty(), "{slowed:?}");
+    let nobody = Slowdowns::default();
+    let alone = Companions { slowdowns: &nobody, ..companions };
+    let alone = beside.stretches(&alone, 0).ends(&alone).unwrap();
+    assert_eq!(alone.makespan_ns * 99 / 100 / 1_000_000, 100);
+    assert!(alone.is_better_than(&slowed) && !slowed.is_better_than(&alone));
+    assert!(!slowed.is_better_than(&slowed));
+    assert!(controller.clone().admit_on(&free, &[0], 0).is_err());
+
+    // With more time, the run is admitted behind the other, and may move later.
+    let later = Job { deadline_ns: 1_000_000_000, ..free };
+    let admitted = controller.admit_on(&later, &[0], 0).unwrap();
+    assert_eq!(controller.cpus_of(admitted.run), Some(vec![0]));
+    assert_eq!(ends(&controller).makespan_ns * 99 / 100 / 1_000_000, 200);
+    // The last end is later than beside each other, though the sum is less.
+    assert!(!ends(&controller).is_better_than(&slowed));
+    let plan = controller.plan(0).unwrap().unwrap();
+    assert_eq!(order(&plan, 0).len(), 2);
+}
+
+/// A process that may run on any CPU.
+fn of_any_cpu(process: pbs_job::Process) -> pbs_job::Process {
+    pbs_job::Process { cpus: Vec::new(), ..process }
+}

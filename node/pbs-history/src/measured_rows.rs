@@ -4,7 +4,7 @@
 //! Rows of one key are numbered from 1 on, and the last ones are kept: who adds one
 //! takes away what is too old.
 
-use pbs_interference::{Key, Sample};
+use pbs_interference::{Beside, Key, Sample};
 use rusqlite::{params, Connection, Row, ToSql};
 
 use crate::measured::magnitude;
@@ -197,26 +197,49 @@ fn insert_corun_within(connection: &Connection, it: &Corun, keep: u32, most: i64
 
 /// Reads the runs beside other tasks, grouped by task, the oldest first.
 pub(crate) fn coruns(connection: &Connection) -> Result<Vec<Corun>> {
-    CORUN.rows(connection, "fingerprint, task, variant, by_clock", |row| {
-        let packed = row.get_ref(7)?;
-        let packed = packed.as_blob().map_err(|_| damaged(7, "no neighbours"))?;
-        let beside = unpack_beside(packed);
-        let corun = Corun {
-            sample: Sample {
-                victim: Key {
-                    fingerprint: row.get::<_, i64>(0)? as u64,
-                    task: row.get(1)?,
-                    variant: row.get(2)?,
-                },
-                insns: row.get(5)?,
-                ran_ns: row.get(6)?,
-                beside: beside.ok_or_else(|| damaged(7, "neighbours that are cut off"))?,
-            },
-            by_clock: row.get(3)?,
+    CORUN.rows(connection, "fingerprint, task, variant, by_clock", corun)
+}
+
+/// Reads the last runs beside other tasks, the oldest first: as many as fit into `bytes`.
+pub(crate) fn last_coruns(connection: &Connection, bytes: usize) -> Result<Vec<Corun>> {
+    let mut statement = connection.prepare("SELECT * FROM corun ORDER BY rowid DESC")?;
+    let mut rows = statement.query([])?;
+    let (mut coruns, mut left) = (Vec::new(), bytes);
+    while let Some(row) = rows.next()? {
+        let corun = corun(row)?;
+        let sample = &corun.sample;
+        let of = |beside: &Beside| size_of::<Beside>() + size_of_val(&beside.neighbours[..]);
+        let taken = size_of::<Corun>() + sample.beside.iter().map(of).sum::<usize>();
+        let Some(rest) = left.checked_sub(taken) else {
+            break;
         };
-        same(row, 8, corun.digest(row.get(4)?, packed))?;
-        Ok(corun)
-    })
+        left = rest;
+        coruns.push(corun);
+    }
+    coruns.reverse();
+    Ok(coruns)
+}
+
+/// Reads a run beside other tasks.
+fn corun(row: &Row<'_>) -> Result<Corun> {
+    let packed = row.get_ref(7)?;
+    let packed = packed.as_blob().map_err(|_| damaged(7, "no neighbours"))?;
+    let beside = unpack_beside(packed);
+    let corun = Corun {
+        sample: Sample {
+            victim: Key {
+                fingerprint: row.get::<_, i64>(0)? as u64,
+                task: row.get(1)?,
+                variant: row.get(2)?,
+            },
+            insns: row.get(5)?,
+            ran_ns: row.get(6)?,
+            beside: beside.ok_or_else(|| damaged(7, "neighbours that are cut off"))?,
+        },
+        by_clock: row.get(3)?,
+    };
+    same(row, 8, corun.digest(row.get(4)?, packed))?;
+    Ok(corun)
 }
 
 #[cfg(test)]
@@ -241,8 +264,13 @@ mod tests {
             insert_corun_within(&connection, &corun, 32, 4).unwrap();
         }
         let left = coruns(&connection).unwrap();
-        let left: Vec<_> = left.iter().map(|it| it.sample.victim.fingerprint).collect();
-        assert_eq!(left, [6, 7, 8, 9]);
+        let fingerprints =
+            |of: &[Corun]| of.iter().map(|it| it.sample.victim.fingerprint).collect::<Vec<_>>();
+        assert_eq!(fingerprints(&left), [6, 7, 8, 9]);
+        // A reader may want less.
+        let last = |rows| last_coruns(&connection, rows * size_of::<Corun>()).unwrap();
+        assert_eq!(fingerprints(&last(9)), [6, 7, 8, 9]);
+        assert_eq!(fingerprints(&last(2)), [8, 9]);
         drop(connection);
         std::fs::remove_file(&path).unwrap();
     }

@@ -95,6 +95,12 @@ impl Store {
         self.read(measured_rows::coruns)
     }
 
+    /// Returns the last runs of tasks with the tasks beside them, the oldest first: as many as fit
+    /// into so many bytes of memory.
+    pub fn last_coruns(&self, bytes: usize) -> Result<Vec<Corun>, Error> {
+        self.read(|connection| measured_rows::last_coruns(connection, bytes))
+    }
+
     fn record<T>(
         &mut self,
         all: &[T],

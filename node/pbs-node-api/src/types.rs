@@ -241,6 +241,8 @@ pub struct Explanation {
     pub expected_start_unix_ns: Option<u64>,
     /// Planned end
     pub expected_end_unix_ns: Option<u64>,
+    /// Change of its CPUs because of slow-downs
+    pub slowdowns: Option<String>,
 }
 
 /// Resources that another resource manager has allocated to one of its own jobs.

@@ -6,18 +6,21 @@ use std::collections::BTreeMap;
 
 use pbs_control::{Admitted, Companions, Controller, Missed};
 use pbs_history::{JobHistory, Kind, Outcome};
+use pbs_interference::Slowdowns;
 use pbs_job::Job;
 use pbs_plan::Plan;
 use pbs_planner::{NotArranged, Turn};
 
 use crate::active::ActiveJob;
 use crate::candidate::Candidate;
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, since_1970};
 use crate::jobs::Jobs;
+use crate::placement::{is_small, place, Placed, Tries, MOST_TRIES};
 use crate::predict::Forecast;
 use crate::settings::LEAD_NS;
 use crate::submission::by_priority;
-use crate::{companions, Declined, Error, Listener, News, SlowdownSource, Step, Submission};
+use crate::Submission;
+use crate::{companions, Declined, Error, Expected, Listener, Moved, News, SlowdownSource, Step};
 
 /// A deadline for those who have none: twelve days.
 const NO_DEADLINE_NS: u64 = 1 << 50;
@@ -36,6 +39,8 @@ pub(crate) struct Trial {
     allowance: Option<Allowance>,
     /// History of each job that was tried, by name and user: it is read once.
     histories: BTreeMap<(String, Option<u32>), JobHistory>,
+    /// Number of other CPUs that may still be tried because of slow-downs.
+    tries: usize,
 }
 
 /// Work that a request may take, for all jobs in it.
@@ -76,9 +81,28 @@ struct Taken {
     job: Job,
     forecasts: Vec<Forecast>,
     admitted: Admitted,
+    /// Its change of CPUs because of slow-downs, if there is one.
+    moved: Option<Moved>,
 }
 
 impl Trial {
+    fn new(
+        controller: Controller,
+        now_ns: u64,
+        missed: Vec<Missed>,
+        allowance: Option<Allowance>,
+    ) -> Self {
+        Self {
+            controller,
+            now_ns,
+            missed,
+            admitted: Vec::new(),
+            allowance,
+            histories: BTreeMap::new(),
+            tries: MOST_TRIES,
+        }
+    }
+
     /// Whether a further job would get less work than the first.
     pub(crate) fn is_spent(&self) -> bool {
         self.allowance.as_ref().is_some_and(Allowance::is_spent)
@@ -95,11 +119,21 @@ impl Trial {
         self.allowance.as_ref().map(|allowance| allowance.steps)
     }
 
-    /// Returns the planned start and end of the job that was admitted last.
-    pub(crate) fn last_ns(&self) -> Option<(Option<u64>, u64)> {
+    /// Returns the steps of work that the planner may still take.
+    #[cfg(test)]
+    pub(crate) fn work_left(&self) -> Option<u64> {
+        self.controller.work_left()
+    }
+
+    /// Returns the plan of the job that was admitted last.
+    pub(crate) fn expected(&self) -> Option<Expected> {
         let taken = self.admitted.last()?;
         let state = self.controller.run(taken.admitted.run)?;
-        Some((state.planned_start_ns, taken.admitted.planned.end_ns))
+        Some(Expected {
+            start_unix_ns: state.planned_start_ns.map(since_1970),
+            end_unix_ns: since_1970(taken.admitted.planned.end_ns),
+            moved: taken.moved.clone(),
+        })
     }
 }
 
@@ -224,8 +258,7 @@ impl Jobs {
     pub(crate) fn trial(&self, now_ns: u64) -> Trial {
         let mut controller = self.controller.clone();
         let missed = if self.runs.is_empty() { Vec::new() } else { controller.renew(now_ns) };
-        let histories = BTreeMap::new();
-        Trial { controller, now_ns, missed, admitted: Vec::new(), allowance: None, histories }
+        Trial::new(controller, now_ns, missed, None)
     }
 
     /// Returns a copy of the present plan, to which the jobs of a request can be added with the
@@ -249,9 +282,7 @@ impl Jobs {
             };
             allowance.steps = allowance.steps.saturating_sub(steps);
         }
-        let histories = BTreeMap::new();
-        let allowance = Some(allowance);
-        Trial { controller, now_ns, missed, admitted: Vec::new(), allowance, histories }
+        Trial::new(controller, now_ns, missed, Some(allowance))
     }
 
     /// Plans a job beside all others.
@@ -284,11 +315,19 @@ impl Jobs {
             }));
         }
         let (controller, now_ns) = (&mut trial.controller, trial.now_ns);
-        if let Some(allowance) = &mut trial.allowance {
-            let each = allowance.next();
-            controller.allow_work(allowance.steps, each);
-        }
         let planned = not_before_its_start(job.clone(), now_ns);
+        // Slow-downs, and the plan without the job.
+        let mut pricing = None;
+        let mut each = 0;
+        if let Some(allowance) = &mut trial.allowance {
+            each = allowance.next();
+            controller.allow_work(allowance.steps, each);
+            let has_tries = trial.tries > 0 && !job.best_effort;
+            let slowdowns = self.learned.known().filter(|_| has_tries && is_small(controller));
+            pricing = slowdowns.map(|slowdowns| (slowdowns, controller.clone()));
+            trial.tries -= usize::from(pricing.is_some());
+        }
+        let before_steps = controller.work_left().unwrap_or(0);
         let admitted = controller.admit(planned.clone(), now_ns);
         let answer = admitted
             .map_err(|declined| (controller.earliest_deadline_ns(&planned, now_ns), declined));
@@ -297,7 +336,17 @@ impl Jobs {
         }
         match answer {
             Ok(admitted) => {
-                trial.admitted.push(Taken { candidate, job, forecasts, admitted });
+                let mut taken = Taken { candidate, job, forecasts, admitted, moved: None };
+                if let Some((slowdowns, before)) = pricing {
+                    let done = before_steps.saturating_sub(controller.work_left().unwrap_or(0));
+                    let steps = each.saturating_sub(done);
+                    self.place_beside(trial, &mut taken, &planned, (&slowdowns, &before), steps);
+                    if let Some(allowance) = &trial.allowance {
+                        // What is left is for the jobs of best effort, too.
+                        trial.controller.allow_work(allowance.steps, each);
+                    }
+                }
+                trial.admitted.push(taken);
                 Ok(())
             }
             Err((earliest_ns, declined)) => Err(Error::Declined(Declined {
@@ -308,6 +357,34 @@ impl Jobs {
                     .map(|ns| ns.saturating_sub(candidate.submitted_ns)),
             })),
         }
+    }
+
+    /// Places a job that was admitted on other CPUs, where that is better with slow-downs.
+    /// `before`: the plan without the job. `steps`: the work that this may take.
+    fn place_beside(
+        &self,
+        trial: &mut Trial,
+        taken: &mut Taken,
+        planned: &Job,
+        (slowdowns, before): (&Slowdowns, &Controller),
+        steps: u64,
+    ) {
+        let sharing = companions::sharing(&self.machine);
+        let companions = Companions { slowdowns, sharing: &sharing, key: &companions::key };
+        let first = Placed {
+            controller: trial.controller.clone(),
+            admitted: taken.admitted.clone(),
+            moved: None,
+        };
+        let mut tries = Tries { steps, left: &mut trial.tries };
+        let now = (trial.now_ns, &mut tries);
+        let placed = place(before, first, planned, &self.machine, &companions, now);
+        let done = steps - tries.steps;
+        if let Some(allowance) = &mut trial.allowance {
+            allowance.steps = allowance.steps.saturating_sub(done);
+        }
+        trial.controller = placed.controller;
+        (taken.admitted, taken.moved) = (placed.admitted, placed.moved);
     }
 
     /// Takes over what was tried, with the plan of it.
@@ -322,6 +399,9 @@ impl Jobs {
         self.tell_missed(&trial.missed, listener);
         let first = self.runs.len();
         for taken in trial.admitted {
+            if let Some(moved) = taken.moved {
+                listener.news(News::Moved { job: taken.job.name.clone(), moved });
+            }
             self.runs.push(ActiveJob::admitted(
                 taken.candidate,
                 taken.job,

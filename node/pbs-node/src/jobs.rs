@@ -18,6 +18,7 @@ use crate::admitting::Admitter;
 use crate::allocation::Allocations;
 use crate::clock::monotonic_ns;
 use crate::companions::SlowdownSource;
+use crate::learned::Learned;
 use crate::ledger::{Ledger, START};
 use crate::orders::{Backlog, Ending, Noted, Order, ProgramEnd, Terms, Waiting};
 use crate::outcome::{self, JobOutcome};
@@ -66,6 +67,8 @@ pub(crate) struct Jobs {
     pub(crate) max_work: u64,
     /// Source of the slow-downs, if the node plans with them.
     pub(crate) slowdowns: Option<SlowdownSource>,
+    /// Slow-downs with which the CPUs of orders are chosen.
+    pub(crate) learned: Learned,
     /// Allocations: CPUs that belong to certain runs.
     pub(crate) allocations: Allocations,
     /// Number of programs that can be started now, beside those that were admitted.
@@ -101,6 +104,7 @@ impl Jobs {
             max_replans: settings.max_replans,
             max_work: settings.max_work,
             slowdowns: None,
+            learned: Learned::default(),
             allocations: Allocations::default(),
             room: Room::ENDLESS,
             begun: Vec::new(),
@@ -146,6 +150,7 @@ impl Jobs {
             max_replans: settings.max_replans,
             max_work: settings.max_work,
             slowdowns: None,
+            learned: Learned::default(),
             allocations: Allocations::default(),
             room: Room::ENDLESS,
             begun: Vec::new(),

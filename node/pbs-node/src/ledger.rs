@@ -122,6 +122,11 @@ impl Ledger {
         })
     }
 
+    /// Returns the file of the history.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns the user whose limits a job of that user counts to; `None`: nobody has ordered it.
     pub(crate) fn account(&self, uid: Option<u32>) -> Option<u32> {
         uid.map(|uid| self.account_of.of(uid))

@@ -9,7 +9,7 @@ use pbs_text::{bytes, span};
 use pbs_uapi::Event;
 
 use crate::result::in_words;
-use crate::{Error, JobOutcome};
+use crate::{Error, JobOutcome, Moved};
 
 /// Hears of what happens. Who only wants the result does with none of it.
 pub trait Listener {
@@ -91,6 +91,16 @@ pub enum News {
         /// In the order that was found.
         aware_ns: u64,
     },
+    /// A job has other CPUs than without slow-downs.
+    Moved {
+        /// Name of the job.
+        job: String,
+        /// Its CPUs, and the gain.
+        moved: Moved,
+    },
+    /// The slow-downs of earlier runs cannot be learned, with the reason. Plans are made without
+    /// them, or with those of the last time.
+    NotLearned(String),
     /// A process waits for another that has ended before its tasks did.
     Cancelled {
         /// Label of the process.
@@ -174,9 +184,10 @@ pub enum News {
 }
 
 impl News {
-    /// Whether somebody should look at it: all messages but those about what the node mends itself.
+    /// Whether somebody should look at it: all messages but those about what the node mends or improves
+    /// itself.
     pub fn is_alarm(&self) -> bool {
-        !matches!(self, Self::PlanOutdated(_))
+        !matches!(self, Self::PlanOutdated(_) | Self::Moved { .. })
     }
 }
 
@@ -201,6 +212,8 @@ impl fmt::Display for News {
                 span(*aware_ns),
                 span(*unaware_ns)
             ),
+            Self::Moved { job, moved } => format!("job {job} is {moved}"),
+            Self::NotLearned(why) => format!("slow-downs of earlier runs cannot be learned: {why}"),
             Self::Cancelled { process, job, cut, is_told } => {
                 let of_job = job.as_ref().map_or_else(String::new, |job| format!(" of job {job}"));
                 let end = if *is_told {

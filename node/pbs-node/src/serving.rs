@@ -11,9 +11,10 @@ use pbs_launch::NoticeSignal;
 
 use crate::allocation::{Allocation, Allocations};
 use crate::jobs::Jobs;
+use crate::learned::Learned;
 use crate::orders::{Ending, Order, Terms};
 use crate::queue::RunSummary;
-use crate::{Alteration, Error, Held, Listener, Node, SchedulerCommand, Settings};
+use crate::{Alteration, Error, Held, Listener, Moved, Node, SchedulerCommand, Settings};
 
 /// All that is known of a run.
 #[derive(Clone, Debug)]
@@ -30,6 +31,17 @@ pub struct RunDetails {
     pub request: Option<String>,
 }
 
+/// Plan that a job would have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// Planned start, since 1970.
+    pub start_unix_ns: Option<u64>,
+    /// Planned end, since 1970.
+    pub end_unix_ns: u64,
+    /// Change of its CPUs because of slow-downs, if there is one.
+    pub moved: Option<Moved>,
+}
+
 impl<L: Listener> Node<L> {
     fn jobs(&self) -> Result<&Jobs, Error> {
         self.jobs.as_ref().ok_or(Error::NoJobs)
@@ -44,6 +56,7 @@ impl<L: Listener> Node<L> {
     fn look(&mut self) -> Result<(), Error> {
         let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
         jobs.look_at_progress(&self.kernel.device);
+        jobs.learned.refresh(&mut self.listener);
         self.look_for_room();
         Ok(())
     }
@@ -89,12 +102,12 @@ impl<L: Listener> Node<L> {
         jobs.order(orders, listener)
     }
 
-    /// Returns the start and end that the job of an order would have, since 1970; nothing changes.
+    /// Returns the plan that the job of an order would have; nothing changes.
     ///
     /// # Errors
     ///
     /// The reason for which it would be declined.
-    pub fn would_order(&mut self, order: &Order) -> Result<(Option<u64>, u64), Error> {
+    pub fn would_order(&mut self, order: &Order) -> Result<Expected, Error> {
         self.look()?;
         self.jobs()?.would_order(order)
     }
@@ -115,6 +128,19 @@ impl<L: Listener> Node<L> {
             let (jobs, listener) = self.jobs_and_listener()?;
             jobs.ask_decision(listener);
         }
+        Ok(())
+    }
+
+    /// From now on the CPUs of orders are chosen with the slow-downs of earlier runs, where enough
+    /// of these are in the history. A thread of its own learns them.
+    ///
+    /// # Errors
+    ///
+    /// The node plans no jobs.
+    pub fn learn_from_history(&mut self) -> Result<(), Error> {
+        let (jobs, listener) = self.jobs_and_listener()?;
+        jobs.learned = Learned::of(jobs.ledger.path().into());
+        jobs.learned.refresh(listener);
         Ok(())
     }
 

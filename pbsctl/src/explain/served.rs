@@ -24,6 +24,8 @@ pub(super) struct ServedView {
     earliest_deadline_ns: Option<u64>,
     /// Counted from now.
     planned_end_ns: Option<u64>,
+    /// Change of its CPUs because of slow-downs.
+    slowdowns: Option<String>,
 }
 
 impl ServedView {
@@ -31,10 +33,10 @@ impl ServedView {
     pub(super) fn ask(client: &mut Client, request: String, file: &Path) -> Result<Self, Failure> {
         let asked = service::submission_of(request, file, &Terms::default())?;
         let explained = client.explain(&asked)?;
-        let Explanation { admitted, why, earliest_deadline_ns, expected_end_unix_ns, .. } =
-            explained;
-        let planned_end_ns = expected_end_unix_ns.map(|end| end.saturating_sub(now_unix_ns()));
-        Ok(Self { admitted, why, earliest_deadline_ns, planned_end_ns })
+        let Explanation { admitted, why, earliest_deadline_ns, slowdowns, .. } = explained;
+        let end_unix_ns = explained.expected_end_unix_ns;
+        let planned_end_ns = end_unix_ns.map(|end| end.saturating_sub(now_unix_ns()));
+        Ok(Self { admitted, why, earliest_deadline_ns, planned_end_ns, slowdowns })
     }
 
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
@@ -49,8 +51,9 @@ impl ServedView {
         let earliest = self
             .earliest_deadline_ns
             .map(|ns| row("", format!("it would admit it with deadline_ns = {}", underscored(ns))));
+        let slowdowns = self.slowdowns.as_deref().map(|text| row("", foreign(text).to_string()));
         let scope = "the rows below are of a node without other jobs";
-        [Some(row("service", decision)), earliest, Some(row("", scope.into()))]
+        [Some(row("service", decision)), earliest, slowdowns, Some(row("", scope.into()))]
             .into_iter()
             .flatten()
             .collect()

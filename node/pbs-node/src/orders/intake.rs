@@ -10,11 +10,11 @@ use crate::admission::{Allowance, Trial};
 use crate::admitting::ASKED;
 use crate::allocation::Allocations;
 use crate::candidate::Candidate;
-use crate::clock::{monotonic_ns, since_1970, unix_ns};
+use crate::clock::{monotonic_ns, unix_ns};
 use crate::jobs::Jobs;
 use crate::orders::{deadline_fault, Ended, Ending, Noted, Order, Waiting, Waits};
 use crate::submission::by_priority;
-use crate::{Declined, Error, Listener, News, NotRun, Submission};
+use crate::{Declined, Error, Expected, Listener, News, NotRun, Submission};
 
 /// Orders that are planned in a round at most: what the node hears must not wait for hundreds.
 const TRIED_AT_ONCE: usize = 16;
@@ -204,12 +204,12 @@ impl Jobs {
         })
     }
 
-    /// Returns the start and end that an order would have; nothing changes.
+    /// Returns the plan that an order would have; nothing changes.
     ///
     /// # Errors
     ///
     /// The reason for which it would be declined.
-    pub(crate) fn would_order(&self, order: &Order) -> Result<(Option<u64>, u64), Error> {
+    pub(crate) fn would_order(&self, order: &Order) -> Result<Expected, Error> {
         order.has_possible_times()?;
         let now_ns = monotonic_ns();
         let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
@@ -222,9 +222,8 @@ impl Jobs {
         };
         self.take(&mut trial, candidate)?;
         trial.plan(&order.submission.file)?;
-        let last = trial.last_ns();
-        Ok(last
-            .map_or((None, 0), |(start_ns, end_ns)| (start_ns.map(since_1970), since_1970(end_ns))))
+        // The trial has the job that it has just taken.
+        Ok(trial.expected().unwrap_or_default())
     }
 
     /// Takes in what waits in the history, as another service has left it.

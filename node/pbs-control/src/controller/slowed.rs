@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Ends of planned runs under slow-downs, and admission to chosen CPUs.
+//!
+//! Reservations assume that each task takes as long as alone. The timing here lets all reserved
+//! stretches, in their order on each core, advance at the speed that tasks beside them leave
+//! ([`pbs_interference::Fluid`]). It changes no reservation: a caller compares the plans of several
+//! placements, each of which keeps all promises by its reservations.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use pbs_interference::{Fluid, Lane, Task};
+use pbs_job::Job;
+use pbs_planner::plan_building::awaited;
+use pbs_planner::{Declined, RunId};
+
+use super::{Admitted, Companions, Controller};
+
+/// Gain in the sum of all ends below which no plan counts as better: what is less is rounding.
+const LEAST_GAIN_NS: u128 = 1_000_000;
+
+/// Ends of all planned runs under slow-downs. Times count from the start of the plan. Runs of best
+/// effort are not part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlowedEnds {
+    /// End of the last run.
+    pub makespan_ns: u64,
+    /// Sum of the ends of all runs.
+    pub sum_ns: u128,
+    /// Runs that end after their deadlines.
+    pub late: BTreeSet<RunId>,
+}
+
+impl SlowedEnds {
+    /// Whether these ends are better than those of another plan. No run that keeps its deadline
+    /// there is late here. Fewer late runs are better. With the same ones, neither the last end nor
+    /// the sum of the ends may be later, and the sum has to be earlier.
+    pub fn is_better_than(&self, other: &Self) -> bool {
+        if self.late != other.late {
+            return self.late.is_subset(&other.late);
+        }
+        self.makespan_ns <= other.makespan_ns
+            && self.sum_ns.saturating_add(LEAST_GAIN_NS) <= other.sum_ns
+    }
+}
+
+/// Reserved stretches of all runs with promises, and the cores that have them.
+pub struct Stretches {
+    tasks: Vec<Task>,
+    lanes: Vec<Lane>,
+    /// Run of each task.
+    runs: Vec<RunId>,
+    /// Deadline of each run, from the start of the plan on.
+    deadlines_ns: BTreeMap<RunId, u64>,
+}
+
+impl Stretches {
+    /// Returns the number of slow-downs that a timing looks up at most.
+    pub fn look_ups(&self) -> u64 {
+        // Each beginning and each end of a stretch changes the tasks beside all others.
+        2 * self.tasks.len() as u64 * self.lanes.len() as u64
+    }
+
+    /// Returns the number of stretches.
+    pub fn count(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Returns the ends under slow-downs; `None`: the order of the stretches never ends.
+    pub fn ends(&self, companions: &Companions<'_>) -> Option<SlowedEnds> {
+        let Companions { slowdowns, sharing, .. } = companions;
+        let timing = Fluid::new(&self.tasks, slowdowns, sharing).time(&self.lanes)?;
+        let mut ends_ns: BTreeMap<RunId, u64> = BTreeMap::new();
+        for (run, times) in self.runs.iter().zip(&timing.times) {
+            let end_ns = ends_ns.entry(*run).or_default();
+            *end_ns = times.map_or(*end_ns, |(_, until_ns)| until_ns.max(*end_ns));
+        }
+        let is_late = |run: &RunId| ends_ns[run] > self.deadlines_ns[run];
+        Some(SlowedEnds {
+            makespan_ns: timing.makespan_ns,
+            sum_ns: ends_ns.values().map(|&end_ns| u128::from(end_ns)).sum(),
+            late: ends_ns.keys().copied().filter(is_late).collect(),
+        })
+    }
+}
+
+impl Controller {
+    /// Returns the reserved stretches of all runs with promises, from the start of a plan that is
+    /// made now.
+    pub fn stretches(&self, companions: &Companions<'_>, now_ns: u64) -> Stretches {
+        let zero_ns = self.start_ns(now_ns);
+        let cpus: BTreeMap<usize, u32> =
+            self.cores.iter().map(|(&cpu, &core)| (core, cpu)).collect();
+        let mut found = Stretches {
+            tasks: Vec::new(),
+            lanes: Vec::new(),
+            runs: Vec::new(),
+            deadlines_ns: BTreeMap::new(),
+        };
+        // By core: the stretches there, by their starts.
+        let mut cores: BTreeMap<usize, Vec<(u64, usize)>> = BTreeMap::new();
+        for (&id, active) in self.runs.iter().filter(|(_, active)| active.is_promised()) {
+            let Some(run) = self.store.run(id) else {
+                continue;
+            };
+            // First and last stretch of each task.
+            let mut places: HashMap<usize, (usize, usize)> = HashMap::new();
+            let mut last_of: HashMap<usize, usize> = HashMap::new();
+            let mut in_order: Vec<_> = run.tasks.iter().collect();
+            in_order.sort_by_key(|task| (task.process, active.job.tasks[task.task].position));
+            for task in in_order {
+                for over in run.stretches(task) {
+                    let start_ns = over.start.max(zero_ns);
+                    if over.end <= start_ns {
+                        continue;
+                    }
+                    let place = found.tasks.len();
+                    let before = last_of.insert(task.process, place);
+                    places.entry(task.task).or_insert((place, place)).1 = place;
+                    found.runs.push(id);
+                    found.tasks.push(Task {
+                        key: (companions.key)(&active.job, task.task),
+                        alone_ns: over.end - start_ns,
+                        release_ns: active.job.start_ns.saturating_sub(zero_ns),
+                        after: before.into_iter().collect(),
+                        stays: true,
+                    });
+                    cores.entry(task.core).or_default().push((start_ns, place));
+                }
+            }
+            for (task, before) in awaited(&active.job, run) {
+                if let (Some(&(first, _)), Some(&(_, last))) =
+                    (places.get(&task), places.get(&before))
+                {
+                    found.tasks[first].after.push(last);
+                }
+            }
+            found.deadlines_ns.insert(id, active.job.deadline_ns.saturating_sub(zero_ns));
+        }
+        let lanes = cores.into_iter().map(|(core, mut order)| {
+            order.sort_unstable();
+            Lane {
+                cpu: cpus.get(&core).copied().unwrap_or(0),
+                order: order.into_iter().map(|(_, place)| place).collect(),
+                fixed: 0,
+            }
+        });
+        found.lanes = lanes.collect();
+        found
+    }
+
+    /// Returns the CPU that each process of a run is planned on; `None`: the run has no place, or a
+    /// process has none.
+    pub fn cpus_of(&self, run: RunId) -> Option<Vec<u32>> {
+        let active = self.runs.get(&run)?;
+        let reserved = &self.store.run(run)?.processes;
+        let cpu_of = |process: usize| {
+            let core = reserved.iter().find(|it| it.process == process)?.core;
+            self.cores.iter().find(|(_, &of)| of == core).map(|(&cpu, _)| cpu)
+        };
+        (0..active.job.processes.len()).map(cpu_of).collect()
+    }
+
+    /// Admits a run like [`Controller::admit`], each process on its CPU of `cpus`. Later plans may
+    /// move the run like any other.
+    ///
+    /// # Errors
+    ///
+    /// What there is too little of; nothing has changed then.
+    pub fn admit_on(&mut self, job: &Job, cpus: &[u32], now_ns: u64) -> Result<Admitted, Declined> {
+        let mut confined = job.clone();
+        for (process, &cpu) in confined.processes.iter_mut().zip(cpus) {
+            process.cpus = vec![cpu];
+        }
+        let admitted = self.admit(confined, now_ns)?;
+        if let Some(active) = self.runs.get_mut(&admitted.run) {
+            for (process, own) in active.job.processes.iter_mut().zip(&job.processes) {
+                process.cpus.clone_from(&own.cpus);
+            }
+        }
+        Ok(admitted)
+    }
+}
