@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reports of a decision, with values worked by hand.
 
-use pbs_cosched::{Cost, GreedyOptions, Priority};
-use pbs_cosched_report::lanes::Question;
+use pbs_cosched::{Cost, GreedyOptions, Objective, Priority, Scheduler, Slowing};
+use pbs_cosched_report::lanes::{decide, Question};
 use pbs_cosched_report::{
     compare, explain, plan, sim, Case, SchedulerName, Settings, Slowed, When,
 };
@@ -412,6 +412,67 @@ fn plans_hold_tasks_back_that_would_slow_each_other() {
         assert_eq!(slowed.with.makespan_ns, slowed.without.makespan_ns, "{who:?}");
         assert!(slowed.with.makespan_ns < 210_000_000);
     }
+}
+
+/// Graphs that become jobs do not wait for each other: a task that another graph would slow runs
+/// behind it. Where that is no better, the decision is that without slow-downs.
+#[test]
+fn graphs_that_are_run_are_decided_with_their_slowdowns() {
+    let question = question(&[
+        graph("one", "0ns", &[("a", Some(90), None)]),
+        graph("two", "0ns", &[("b", Some(120), None)]),
+    ])
+    .for_plans();
+    let decided = |scheduler: &Scheduler, permille: Option<u32>| {
+        let entries = permille.map(|permille| {
+            let pairs = [("one", "two"), ("two", "one")].map(|(victim, other)| {
+                format!(
+                    "[[slowdown]]\nvictim = \"{victim}\"\nbeside = [\"{other}\"]\n\
+                     slowdown_permille = {permille}\n"
+                )
+            });
+            slowdowns_from_toml(&pairs.concat()).unwrap()
+        });
+        let slowed = entries.map(|it| Slowed::new(&question, &it, Sharing::default()));
+        let slowing = slowed.as_ref().map(|slowed| slowed as &dyn Slowing);
+        decide(&question, scheduler, Objective::default(), slowing, 5000).unwrap()
+    };
+    for scheduler in
+        [Scheduler::default(), Scheduler::Heft, Scheduler::Greedy(GreedyOptions::default())]
+    {
+        let unaware = decided(&scheduler, None);
+        assert_eq!((unaware.makespan_ns, unaware.verdict.accepted), (120_000_000, false));
+        let aware = decided(&scheduler, Some(2_500));
+        // Beside each other they would take 255 ms.
+        assert_eq!((aware.makespan_ns, aware.verdict.accepted), (210_000_000, true));
+        assert_eq!(aware.verdict.without.makespan_ns, 255_000_000);
+        let slots: Vec<_> = aware.timeline.slots.iter().flatten().collect();
+        assert_eq!(slots[0].place, slots[1].place);
+        assert_eq!((aware.timeline.awaited(0), aware.timeline.awaited(1)), (None, None));
+        let beside = decided(&scheduler, Some(1_600));
+        assert_eq!(beside.makespan_ns, beside.verdict.without.makespan_ns);
+        assert_eq!(beside.timeline, unaware.timeline);
+    }
+}
+
+/// A task that waits for another graph by the decision takes the thread of its task instead.
+#[test]
+fn graphs_that_are_run_do_not_wait_for_each_other() {
+    let all = ["one", "two", "three"].map(|name| graph(name, "0ns", &[("t", Some(100), None)]));
+    let question = question(&all).for_plans();
+    let pairs = [("one", "two"), ("one", "three"), ("two", "one"), ("three", "one")];
+    let text = pairs.map(|(victim, other)| {
+        format!(
+            "[[slowdown]]\nvictim = \"{victim}\"\nbeside = [\"{other}\"]\n\
+             slowdown_permille = 4_000\n"
+        )
+    });
+    let entries = slowdowns_from_toml(&text.concat()).unwrap();
+    let slowed = Slowed::new(&question, &entries, Sharing::default());
+    let scheduler = Scheduler::Greedy(GreedyOptions::default());
+    let decided = decide(&question, &scheduler, Objective::default(), Some(&slowed), 5000).unwrap();
+    assert_eq!(decided.makespan_ns, 300_000_000);
+    assert!(decided.timeline.waits.iter().all(Option::is_none));
 }
 
 /// The first task slows the others, and they do not slow each other: both wait for its end.

@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pbs_cosched::{evaluations, Objective, Scheduler};
+use pbs_cosched::{Objective, Scheduler, Slowing};
 use pbs_cosched_report::lanes::{
     decide, jobs, turns, variant_runs, Decided, Lowered, Question, Ran,
 };
+use pbs_cosched_report::Slowed;
 use pbs_history::{Options, Store};
+use pbs_interference::Entry;
 use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Job, Machine, Start};
-use pbs_node::{Node, Step, Submission};
+use pbs_node::{sharing, Node, Step, Submission};
 use pbs_planner::RunId;
 use pbs_report::Report;
 use pbs_text::span;
@@ -76,18 +78,24 @@ struct Choice {
 }
 
 /// Co-schedules the task graphs of those files on that machine, by what the history knows of
-/// their variants.
+/// their variants, and with the slow-downs between them, if these are given.
 pub(super) fn co_schedule(
     files: &[PathBuf],
     machine: &Machine,
     history: &Path,
+    slowdowns: Option<&[Entry<String>]>,
 ) -> Result<Cosched, Failure> {
     let graphs = graphs_of(files)?;
     let question = question(&graphs, machine, history)?.0.for_plans();
     let scheduler = Scheduler::default();
     let objective = Objective::default();
+    let slowed = slowdowns.map(|entries| {
+        let cpus: Vec<u32> = machine.cpus().collect();
+        Slowed::new(&question, entries, sharing(machine).or_as_in(entries, &cpus))
+    });
+    let slowing = slowed.as_ref().map(|slowed| slowed as &dyn Slowing);
     let began = Instant::now();
-    let decided = decide(&question, &scheduler, objective, &mut evaluations(EVALUATIONS));
+    let decided = decide(&question, &scheduler, objective, slowing, EVALUATIONS);
     let took = began.elapsed();
     let decided = decided.map_err(|faults| {
         let told = faults.iter().map(|fault| fault.tell(&question.workload));
@@ -215,7 +223,7 @@ fn decision(
     Decision {
         accepted: decided.verdict.accepted,
         reason: decided.verdict.reason.to_string(),
-        makespan_ns: decided.timeline.end_ns(),
+        makespan_ns: decided.makespan_ns,
         not_co_scheduled_ns: decided.verdict.without.makespan_ns,
         tasks: tasks.collect(),
     }

@@ -55,7 +55,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
             let rate_insns_per_ms = node.info().rate_insns_per_ms;
             let machine = options.machine.read(|| Ok(rate_insns_per_ms))?;
             node.plan_jobs(machine.clone(), &settings(options, &node)?)?;
-            use_slowdowns(&mut node, options)?;
+            use_slowdowns(&mut node, slowdowns(options)?)?;
             admitted::admit(&mut node, submissions, &machine, options)?;
             (node, None)
         }
@@ -64,10 +64,16 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
             let rate_insns_per_ms = node.info().rate_insns_per_ms;
             let machine = options.machine.read(|| Ok(rate_insns_per_ms))?;
             let history = &options.history.path();
-            let mut decided = cosched::co_schedule(&options.files, &machine, history)?;
+            let slowdowns = slowdowns(options)?;
+            let entries = match &slowdowns {
+                Some(SlowdownSource::File(entries)) => Some(&entries[..]),
+                // The history knows no variants.
+                Some(SlowdownSource::History) | None => None,
+            };
+            let mut decided = cosched::co_schedule(&options.files, &machine, history, entries)?;
             write_err(&decided.follow.decision.text());
             node.plan_jobs(machine, &settings(options, &node)?)?;
-            use_slowdowns(&mut node, options)?;
+            use_slowdowns(&mut node, slowdowns)?;
             decided.follow.runs =
                 node.admit_together(decided.submissions, &decided.steps, &options.name())?;
             follow = Some(decided.follow);
@@ -165,16 +171,24 @@ fn settings(options: &RunOptions, node: &Node<Screen>) -> Result<Settings, Failu
     })
 }
 
-/// Plans jobs with slow-downs, if they are requested.
-fn use_slowdowns(node: &mut Node<Screen>, options: &RunOptions) -> Result<(), Failure> {
-    let Some(path) = &options.slowdowns else {
-        return Ok(());
-    };
-    let source = match path.to_str() {
-        Some(HISTORY) => SlowdownSource::History,
-        _ => SlowdownSource::File(slowdowns_of(path)?),
-    };
-    Ok(node.plan_with_slowdowns(source)?)
+/// Reads the slow-downs, if they are requested.
+fn slowdowns(options: &RunOptions) -> Result<Option<SlowdownSource>, Failure> {
+    let source = options.slowdowns.as_ref().map(|path| match path.to_str() {
+        Some(HISTORY) => Ok(SlowdownSource::History),
+        _ => Ok(SlowdownSource::File(slowdowns_of(path)?)),
+    });
+    source.transpose()
+}
+
+/// Plans jobs with slow-downs, if there are any.
+fn use_slowdowns(
+    node: &mut Node<Screen>,
+    slowdowns: Option<SlowdownSource>,
+) -> Result<(), Failure> {
+    match slowdowns {
+        Some(source) => Ok(node.plan_with_slowdowns(source)?),
+        None => Ok(()),
+    }
 }
 
 /// Work to be run.
