@@ -290,6 +290,15 @@ impl Planner {
         self.exchange(&mut copied);
         let is_moved = |of: &&Movable| self.place(of.id) != copied.planner.place(of.id);
         let moved: Vec<Movable> = copied.requests.iter().filter(is_moved).cloned().collect();
+        // Somebody may have been told its place since the search began.
+        let was_told = |of: &Movable| {
+            let before = copied.planner.place(of.id);
+            before.is_some_and(|place| self.is_told(now_s, of.id, place.start_s))
+        };
+        if moved.iter().any(was_told) {
+            self.exchange(&mut copied);
+            return (0, standing);
+        }
         let is_passed = |of: &&Movable| self.place(of.id).is_none_or(|of| of.start_s < now_s);
         let passed: Vec<Movable> = moved.iter().filter(is_passed).cloned().collect();
         for of in &passed {

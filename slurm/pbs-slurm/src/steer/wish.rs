@@ -214,10 +214,11 @@ pub(crate) fn begin_s(row: &Row) -> Option<u64> {
 }
 
 /// Start before which a request does not begin, whatever is free: the earliest one that a user gave
-/// it, or its exact one.
+/// it, its exact one, or the planned one of a request that is to begin as late as possible.
 pub(crate) fn own_start_s(row: &Row) -> Option<u64> {
     match row.when.parse() {
         Ok(When::Fixed { start_s }) => Some(start_s),
+        Ok(When::Deadline { late: true, .. } | When::Between { late: true, .. }) => row.start_s,
         _ => begin_s(row),
     }
 }

@@ -192,20 +192,12 @@ impl Steer {
     ) {
         let until_s = (now + self.settings.window).as_secs();
         self.take_back(manager, controller, until_s);
-        let cleaned = cleaned_s(manager);
-        let last_s = cleaned.values().flatten().fold(until_s, |last_s, &at_s| last_s.max(at_s));
+        let cleaned = self.cleaned_s(manager);
+        let last_s = cleaned.values().fold(until_s, |last_s, &at_s| last_s.max(at_s));
         if manager.planner().next_start_s().is_some_and(|start_s| start_s <= last_s) {
-            let mut first: HashMap<String, u64> = HashMap::new();
             for (start_s, key, id) in self.planned_until(manager, last_s) {
                 let nodes = nodes_of(manager, id);
-                let is_first = |node: &String| {
-                    let at_s = first.get(node).is_none_or(|&at_s| at_s == start_s);
-                    at_s && cleaned.get(node).is_some_and(|ends_s| ends_s.contains(&start_s))
-                };
-                let is_next = nodes.iter().all(is_first);
-                nodes.iter().for_each(|node| {
-                    first.entry(node.clone()).or_insert(start_s);
-                });
+                let is_next = nodes.iter().all(|node| cleaned.get(node) == Some(&start_s));
                 if start_s <= until_s || is_next && self.is_ahead(manager, key, &nodes, now) {
                     self.let_go(manager, controller, key, nodes, start_s, now);
                 }
@@ -227,13 +219,60 @@ impl Steer {
         planned
     }
 
-    /// Whether a job that is the next one on nodes is let go before the window: it can't begin before
-    /// they are clean, and may begin then.
-    fn is_ahead(&self, manager: &Manager<Link>, key: Key, nodes: &[String], now: Duration) -> bool {
-        self.world.is_blocked(key, nodes) && !self.is_timed(manager, key, now.as_secs())
+    /// Returns the nodes that are being cleaned, and that nobody else uses, with the ends of the times
+    /// that are booked for that.
+    fn cleaned_s(&self, manager: &mut Manager<Link>) -> HashMap<String, u64> {
+        let mut kept: Vec<RequestId> = manager.engine_mut().kept.keys().copied().collect();
+        kept.retain(|&id| match manager.open_row(id) {
+            Some(row) => row.phase == Some(Phase::Releasing),
+            None => {
+                manager.engine_mut().kept.remove(&id);
+                false
+            }
+        });
+        let mut cleaned: HashMap<&String, Option<u64>> = HashMap::new();
+        if kept.is_empty() {
+            return HashMap::new();
+        }
+        for job in &self.world.jobs {
+            if !matches!(job.state, JobState::Running | JobState::Completing(_)) {
+                continue;
+            }
+            let id = self.jobs.get(&job.key).map(|of| of.id).filter(|id| kept.contains(id));
+            let id = id.filter(|_| job.state != JobState::Running);
+            let end_s = id.and_then(|id| manager.open_row(id)?.end_s);
+            for node in &job.nodes {
+                let of_all = cleaned.entry(node).or_insert(end_s);
+                *of_all = of_all.filter(|of_all| Some(*of_all) == end_s);
+            }
+        }
+        let cleaned = cleaned.into_iter();
+        cleaned.filter_map(|(node, end_s)| Some((node.clone(), end_s?))).collect()
     }
 
-    /// Holds what was let go and has its place later now than it had then, or none.
+    /// Whether a job that is the next one on nodes that are being cleaned is let go before the window.
+    ///
+    /// Slurm starts it when they are clean, and nothing else on them before: it keeps the nodes of
+    /// the first job that waits. Therefore the job has to take whole nodes, of which nothing is left
+    /// for others. Slurm knows no limits of the site, and what the job shares with jobs elsewhere,
+    /// such as licences, may be planned for others until its start.
+    fn is_ahead(&self, manager: &Manager<Link>, key: Key, nodes: &[String], now: Duration) -> bool {
+        let site = manager.site();
+        let Some(job) = self.world.job(key) else {
+            return false;
+        };
+        let takes = |name: &String| {
+            let node = self.world.nodes.iter().find(|node| node.name == *name);
+            job.is_exclusive || node.is_some_and(|node| job.cpus_each() >= node.cpus)
+        };
+        let is_whole = nodes.iter().all(takes);
+        let is_alone = job.demands.licenses.is_empty() && job.demands.throttle == 0;
+        let is_free = site.limits.is_empty() && site.pools.is_empty();
+        is_whole && is_alone && is_free && !self.is_timed(manager, key, now.as_secs())
+    }
+
+    /// Holds what was let go and has its place later now than it had then, on other nodes before the
+    /// window, or none.
     fn take_back(
         &mut self,
         manager: &Manager<Link>,
@@ -242,12 +281,14 @@ impl Steer {
     ) {
         let moved = self.jobs.iter().filter(|(_, of)| {
             let standing = manager.planner().standing(of.id);
-            let committed_s = of.committed.as_ref().map(|it| it.start_s);
-            let (Some(standing), Some(before_s)) = (standing, committed_s) else {
+            // One that runs already is no longer held. The plan follows it.
+            let committed = of.committed.as_ref().filter(|it| it.until.is_some());
+            let (Some(standing), Some(it)) = (standing, committed) else {
                 return false;
             };
-            let is_later = |start_s| start_s > until_s && start_s > before_s;
-            !standing.is_running && standing.start_s.is_none_or(is_later)
+            let is_other = |start_s| start_s > it.start_s || nodes_of(manager, of.id) != it.nodes;
+            let is_to_wait = |start_s| start_s > until_s && is_other(start_s);
+            !standing.is_running && standing.start_s.is_none_or(is_to_wait)
         });
         let moved: Vec<Key> = moved.map(|(&key, _)| key).collect();
         for key in moved {
@@ -454,20 +495,4 @@ impl Steer {
             }
         }
     }
-}
-
-/// Returns the nodes that are being cleaned, with the ends of the times that are booked for that.
-fn cleaned_s(manager: &mut Manager<Link>) -> HashMap<String, Vec<u64>> {
-    let kept: Vec<_> = manager.engine_mut().kept.clone().into_iter().collect();
-    let mut cleaned: HashMap<String, Vec<u64>> = HashMap::new();
-    for (id, nodes) in kept {
-        let row = manager.open_row(id).filter(|row| row.phase == Some(Phase::Releasing));
-        let Some(end_s) = row.and_then(|row| row.end_s) else {
-            continue;
-        };
-        for node in nodes {
-            cleaned.entry(node).or_default().push(end_s);
-        }
-    }
-    cleaned
 }

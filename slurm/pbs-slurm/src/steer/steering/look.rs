@@ -230,6 +230,13 @@ impl Steer {
         let soon_s = (now + self.settings.window).as_secs();
         let is_running = row.state == State::Running;
         let is_soon = row.start_s.is_some_and(|start_s| start_s <= soon_s);
+        if let (true, true, None, Some(start_s)) =
+            (of.may_have_begun, is_there, &of.committed, row.start_s)
+        {
+            // Let go by the planner before this one, while its nodes were being cleaned.
+            of.committed =
+                Some(Committed { start_s, is_timed: false, nodes: has.clone(), until: None });
+        }
         let is_started = is_running || is_soon || of.committed.is_some();
         if !is_running && is_started && is_there {
             // The plan follows once it has the end of who was there before. It is not late.
@@ -335,6 +342,11 @@ impl Steer {
                 nodes,
                 until: Some(Duration::from_secs(start_s).max(now) + self.settings.grace),
             });
+        }
+        if let Some(it) = &mut of.committed {
+            // It may have been seen running, and waits again.
+            let by = Duration::from_secs(it.start_s).max(now) + self.settings.grace;
+            it.until.get_or_insert(by);
         }
         let is_ours = of.committed.as_ref().is_some_and(|it| it.nodes == required);
         let is_loose = hold != Hold::Admin && (is_altered || !is_ours);

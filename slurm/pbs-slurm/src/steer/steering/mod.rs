@@ -322,10 +322,7 @@ impl Steer {
             lost: LostJobs::default(),
             remarks: Vec::new(),
         };
-        // All that began until then was let go by the planner before this one: within the window, or
-        // while nodes were being cleaned.
-        let ahead_s = settings.window.as_secs().max(manager.site().release_timeout_s);
-        let until_s = manager.clock_s().saturating_add(ahead_s);
+        let until_s = this.told_until_s(manager);
         for row in manager.open_rows() {
             if let Some(key) = key_of(&row) {
                 this.track(key, row.id, None);
@@ -339,10 +336,17 @@ impl Steer {
         this
     }
 
+    /// Returns the last start of a job that the planner before this one may have let go: within the
+    /// window, or while nodes were being cleaned.
+    fn told_until_s(&self, manager: &Manager<Link>) -> u64 {
+        let ahead_s = self.settings.window.as_secs().max(manager.site().release_timeout_s);
+        manager.clock_s().saturating_add(ahead_s)
+    }
+
     /// Reads the earliest starts that users want of jobs that were taken out of the plan: the batch
     /// system may still show a planned start of such a job.
     fn read_begins(&mut self, manager: &Manager<Link>) {
-        let until_s = manager.clock_s().saturating_add(self.settings.window.as_secs());
+        let until_s = self.told_until_s(manager);
         let mut from = manager.planner().next_id().saturating_sub(RECENT);
         loop {
             let paged = match manager.rows_above(from, PART) {
