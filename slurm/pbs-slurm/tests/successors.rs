@@ -4,7 +4,9 @@
 mod common;
 
 use common::*;
-use pbs_slurm::steer::{JobState, UNSEEN};
+use pbs_manager::ledger::NodeState;
+use pbs_manager::Caller;
+use pbs_slurm::steer::{Closing, Hold, JobState, Key, UNSEEN};
 
 /// The nodes of a job that has ended are being cleaned, for less time than is booked for that. The
 /// next job, which would start within the window, does not wait for the booked end.
@@ -152,4 +154,123 @@ fn a_job_that_was_let_go_early_is_not_lost() {
     lab.restart();
     lab.seconds(1);
     assert_eq!(lab.outcome(second), UNSEEN);
+}
+
+/// A lab in which a job has ended on some nodes and they are being cleaned for `lingers_s`. The next
+/// job, of two nodes, was let go.
+fn let_go_early(name: &str, lingers_s: u64) -> (Lab, Key, Key) {
+    let site = SITE.replace("release_timeout = '2s'", "release_timeout = '40s'");
+    let mut lab = Lab::of_site(name, &site, &["n01", "n02", "n03", "n04"]);
+    let first = lab.slurm.submit(1, 4, 8, 120, 20);
+    lab.slurm.lingers(first, lingers_s);
+    let second = lab.slurm.submit(2, 2, 4, 60, 30);
+    while !committed(&lab.state(second)) {
+        lab.seconds(1);
+        assert!(lab.now_s < T + 60, "{name}");
+    }
+    assert!(matches!(lab.state(first), JobState::Completing(_)), "{name}");
+    (lab, first, second)
+}
+
+/// A job that was let go while nodes were being cleaned is held when the plan moves it to others,
+/// though it is to start there before.
+#[test]
+fn a_job_that_was_let_go_early_is_held_when_it_moves() {
+    let site = SITE.replace("release_timeout = '2s'", "release_timeout = '40s'");
+    let mut lab = Lab::of_site("ahead-moved", &site, &["n01", "n02", "n03", "n04"]);
+    let closed = |until_s| Closing {
+        name: "r1".into(),
+        why: "reservation r1".into(),
+        nodes: vec!["n04".into()],
+        times: std::iter::once(T..until_s).collect(),
+    };
+    lab.slurm.closed.push(closed(T + 90));
+    let first = lab.slurm.submit(1, 3, 6, 120, 10);
+    lab.slurm.lingers(first, 35);
+    let second = lab.slurm.submit(2, 1, 2, 60, 30);
+    while !committed(&lab.state(second)) {
+        lab.seconds(1);
+        assert!(lab.now_s < T + 40);
+    }
+    lab.slurm.closed = vec![closed(T + 40)];
+    lab.seconds(1);
+    assert!(committed(&lab.state(second)));
+    let operator = Caller { user: "root".into(), is_operator: true };
+    let nodes = ["n01", "n02", "n03"];
+    lab.manager().nodes_out_of_use(&operator, &nodes, NodeState::Offline, "repair").unwrap();
+    lab.seconds(1);
+    assert_eq!(lab.state(second), JobState::Pending(Hold::Admin));
+    while lab.state(second) != JobState::Running {
+        lab.seconds(1);
+        assert!(lab.now_s < T + 200);
+    }
+    assert_eq!(lab.slurm.job(second).unwrap().nodes, ["n04"]);
+}
+
+/// A planner that starts anew while such a job runs, and others of its nodes are still being
+/// cleaned, takes it for one that runs where it was let go.
+#[test]
+fn a_new_planner_knows_a_job_that_was_let_go_early() {
+    let (mut lab, first, second) = let_go_early("ahead-known", 25);
+    lab.slurm.alter(second, |job| {
+        (job.state, job.nodes) = (JobState::Running, job.required.clone());
+    });
+    let own = lab.slurm.job(second).unwrap().nodes.clone();
+    lab.slurm.alter(first, |job| job.nodes.retain(|node| !own.contains(node)));
+    let now_s = lab.now_s;
+    lab.slurm.alter(second, |job| (job.start_s, job.end_s) = (Some(now_s), Some(now_s + 60)));
+    lab.restart();
+    for _ in 0..20 {
+        lab.seconds(1);
+        assert_eq!(lab.manager().nodes_out().count(), 0);
+        let news = lab.steer.news();
+        assert!(!news.iter().any(|news| news.contains("outside")), "{news:?}");
+    }
+    lab.seconds(40);
+    assert_eq!(lab.outcome(second), "completed");
+}
+
+/// A job that was seen running and waits again, after a crash, is taken back like any other that
+/// does not begin in time.
+#[test]
+fn a_job_that_waits_again_has_to_begin_in_time() {
+    let (mut lab, first, second) = let_go_early("ahead-again", 4);
+    let before = lab.slurm.save();
+    while !matches!(lab.state(first), JobState::Over(_)) {
+        lab.alone(1);
+    }
+    assert_eq!(lab.state(second), JobState::Running);
+    // It is seen so before the plan has it.
+    lab.turn();
+    lab.slurm.crash_to(&before);
+    lab.slurm.is_stuck = true;
+    let mut news = Vec::new();
+    for _ in 0..60 {
+        lab.seconds(1);
+        news.extend(lab.steer.news());
+    }
+    assert!(news.iter().any(|news| news.contains("did not start in time")), "{news:?}");
+}
+
+/// Only a job on whole nodes, which shares nothing with jobs elsewhere, is let go before the window.
+#[test]
+fn a_job_that_shares_is_let_go_in_its_window() {
+    let site = SITE.replace("release_timeout = '2s'", "release_timeout = '40s'");
+    let site = format!("{site}[resource.license-matlab]\nscope = 'job'\namount = 2\n");
+    for (name, cpus, licenses) in [("whole", 2, 0), ("part", 1, 0), ("licence", 2, 1)] {
+        let mut lab = Lab::of_site(&format!("ahead-{name}"), &site, &["n01", "n02", "n03", "n04"]);
+        lab.slurm.licenses.insert("matlab".into(), 2);
+        let first = lab.slurm.submit(1, 4, 8, 120, 20);
+        lab.slurm.lingers(first, 10);
+        let second = lab.slurm.submit(2, 1, cpus, 60, 10);
+        lab.slurm.alter(second, |job| {
+            job.demands.licenses =
+                std::iter::once(("matlab".to_string(), licenses)).filter(|of| of.1 > 0).collect();
+        });
+        lab.seconds(22);
+        assert!(matches!(lab.state(first), JobState::Completing(_)), "{name}");
+        assert_eq!(committed(&lab.state(second)), name == "whole", "{name}");
+        lab.seconds(40);
+        assert_eq!(lab.outcome(second), "completed", "{name}");
+    }
 }
