@@ -328,7 +328,7 @@ fn stream(seed: u64, seconds: u64) {
         saved: Vec::new(),
         away_s: 0,
         dead_s: 0,
-        is_deferred: seed % 3 == 0,
+        is_deferred: seed.is_multiple_of(3),
     };
     for _ in 0..seconds {
         world.act();
