@@ -423,6 +423,10 @@ fn held(slurm: &mut Slurm, count: usize) {
     spread("a turn after that", "", all);
 }
 
+/// A step in which the planner runs, and one in which the benchmark lets jobs go.
+type OfPlanner = fn(&Path);
+type ByHand = fn(&mut Slurm, &Path);
+
 fn main() {
     if std::env::args().any(|argument| argument == "--test") {
         return;
@@ -444,13 +448,13 @@ fn main() {
         "  {:<44} {:>4}  {:>7} {:>7} {:>7} {:>7}   bar",
         "seconds", "n", "least", "p50", "p99", "most"
     );
-    let planned: [(&str, fn(&Path)); 3] =
+    let planned: [(&str, OfPlanner); 3] =
         [("submitted", submitted), ("followed", followed), ("elements", elements)];
     if planned.iter().any(|(step, _)| has(step)) {
         let _planner = Planner::start();
         planned.iter().filter(|(step, _)| has(step)).for_each(|(_, run)| run(&marks));
     }
-    let by_hand: [(&str, fn(&mut Slurm, &Path)); 3] =
+    let by_hand: [(&str, ByHand); 3] =
         [("releases", releases), ("committed", committed), ("successors", successors)];
     by_hand.iter().filter(|(step, _)| has(step)).for_each(|(_, run)| run(&mut slurm, &marks));
     if has("hints") {
