@@ -221,6 +221,8 @@ impl World {
             31 => {
                 if let Some(saved) = self.saved.first().cloned() {
                     self.lab.slurm.crash_to(&saved);
+                    // What came after that state never was.
+                    self.saved.truncate(1);
                     let slurm = &self.lab.slurm;
                     self.keys.retain(|&key| slurm.job(key).is_some());
                 }
