@@ -114,7 +114,7 @@ impl Admission {
             Ok(Answer::Plan(plan, end_ns, admitted)) => {
                 let toml = to_toml(&plan);
                 self.plan = Some(*plan);
-                self.jobs.push(admitted);
+                self.jobs.push(*admitted);
                 let (end_ns, plan) = (Some(end_ns), Some(toml));
                 AdmissionView { verdict: Verdict::Admitted, end_ns, plan, ..view }
             }
@@ -137,7 +137,7 @@ impl Admission {
         let wanted = all.iter().flat_map(|admitted| &admitted.processes);
         check_work(&plan, wanted.map(|(_, wanted)| wanted), machine)?;
         let end_ns = keeps_deadlines(&plan, &all, lead_ns)?;
-        Ok(Answer::Plan(plan, end_ns, new))
+        Ok(Answer::Plan(plan, end_ns, Box::new(new)))
     }
 
     /// The CPUs that the plan has for the processes of an admitted job; `place`: the job's place
@@ -194,7 +194,7 @@ pub(crate) fn report_built_in(command: &SchedulerCommand, job: &str, why: &str) 
 
 enum Answer {
     /// A plan of all jobs, the end of the new one, and the new one.
-    Plan(Box<Plan>, u64, Admitted),
+    Plan(Box<Plan>, u64, Box<Admitted>),
     Declined(String),
 }
 

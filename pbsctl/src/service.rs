@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use pbs_job::{cpu_list, now_unix_ns, with_spans, with_values};
+use pbs_job::{cpu_list, job_from_toml, now_unix_ns, with_spans, with_values, Worth};
 use pbs_launch::{Limit, Surroundings};
 use pbs_node::Declined;
 use pbs_node_api::{Alteration, Environment, Job, JobKey, Refusal, Shown, Status, Submission};
@@ -257,6 +257,7 @@ pub(crate) fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
         // Words are those of the list.
         let (run, around) = (RunRow::from(job.clone()), Around::new());
         let at = |unix_ns: Option<u64>| unix_ns.map(local_ms);
+        let worth = shown.request.as_deref().and_then(declared_worth);
         let rows = [
             ("Job", Some(format!("{} ({})", job.number, job.name))),
             ("State", Some(job.state.clone())),
@@ -264,6 +265,8 @@ pub(crate) fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             ("Outcome", run.outcome.clone()),
             ("User", user(&run, &around)),
             ("Priority", job.priority.map(|priority| priority.to_string())),
+            ("Value", worth.map(|worth| grouped(worth.value))),
+            ("Penalty", worth.map(|worth| grouped(worth.penalty))),
             ("Best effort", job.best_effort.map(|is| if is { "yes".into() } else { "no".into() })),
             ("CPUs", job.cpus.as_deref().map(cpu_list)),
             ("Submitted", at(Some(job.submitted_unix_ns))),
@@ -302,6 +305,12 @@ pub(crate) fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
         text
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Value and penalty of a job file, if it declares others than those of every job.
+fn declared_worth(request: &str) -> Option<Worth> {
+    let worth = job_from_toml(request).ok()?.worth;
+    (worth != Worth::default()).then_some(worth)
 }
 
 /// A row of a job's details. The value may hold text of the job's owner.

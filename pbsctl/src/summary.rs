@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use pbs_job::graph::{Graph, Target};
-use pbs_job::{Job, Machine};
+use pbs_job::{Job, Machine, Worth};
 use pbs_plan::{Plan, Slot};
 use pbs_text::{bytes, grouped, span};
 use serde::Serialize;
@@ -78,6 +78,8 @@ pub(crate) struct JobSummary {
     memory_bytes: u64,
     start_ns: u64,
     deadline_ns: u64,
+    #[serde(skip)]
+    worth: Worth,
 }
 
 impl JobSummary {
@@ -92,12 +94,19 @@ impl JobSummary {
             memory_bytes: sum(&mut job.processes.iter().map(|process| process.memory_bytes)),
             start_ns: job.start_ns,
             deadline_ns: job.deadline_ns,
+            worth: job.worth,
         }
     }
 
     pub(crate) fn text(&self) -> String {
+        let Worth { value, penalty } = self.worth;
+        let worth = if self.worth == Worth::default() {
+            String::new()
+        } else {
+            format!(", value {}, penalty {}", grouped(value), grouped(penalty))
+        };
         format!(
-            "  job {}: {}, {}{}, {} instructions, {} of memory, deadline {}\n",
+            "  job {}: {}, {}{}, {} instructions, {} of memory, deadline {}{worth}\n",
             self.name,
             counted(self.processes as u64, "process", "processes"),
             counted(self.tasks as u64, "task", "tasks"),

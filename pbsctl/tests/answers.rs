@@ -12,7 +12,8 @@ use common::schemas::Schemas;
 use common::{directory, pbsctl};
 use serde_json::{json, Value};
 
-const JOB: &str = "name = \"sort\"\ndeadline_ns = 9_000_000_000\n[[process]]\nid = 1\n\
+const JOB: &str =
+    "name = \"sort\"\ndeadline_ns = 9_000_000_000\nvalue = 1_500\n[[process]]\nid = 1\n\
                    memory_bytes = 4_000_000\ncommand = [\"true\"]\ntasks = [1_000_000]\n";
 
 /// A job with a value for each key.
@@ -116,6 +117,19 @@ fn answers_of_the_service_are_valid() {
         assert_eq!(line["schema"], format!("pbs.{name}/1"), "{}{line}", ran.stderr);
         assert_eq!(schemas.answer_problem(&line), None, "{arguments:?}");
     }
+    serving.join().unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// The owner of a job and operators, who get its file, see its value.
+#[test]
+fn the_value_of_a_job_is_shown_with_its_file() {
+    let directory = directory("answers-value", &[]);
+    let socket = directory.join("pbs.sock");
+    let serving = serve(&socket, 1);
+    let ran = pbsctl(&["job", "show", "3", "--socket", socket.to_str().unwrap()], "");
+    let rows = "Value          1,500\nPenalty        0\n";
+    assert!(ran.stdout.contains(rows), "{}{}", ran.stderr, ran.stdout);
     serving.join().unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
 }

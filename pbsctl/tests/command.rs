@@ -27,6 +27,28 @@ fn check_sums_a_valid_plan_up() {
     assert_eq!(json["plan"]["cpus"][0]["planned_insns"], 4500);
 }
 
+/// A job with a value or a penalty is summed up with both, and one without as before.
+#[test]
+fn a_job_is_shown_with_its_value() {
+    let text = |keys: &str| {
+        format!(
+            "name = \"a\"\ndeadline_ns = \"2s\"\n{keys}[[process]]\nid = 1\n\
+             memory_bytes = 4096\ntasks = [7_000]\n"
+        )
+    };
+    let shown = |keys: &str| pbsctl(&["job", "check", "-"], &text(keys)).stdout;
+    assert!(shown("").ends_with("deadline 2 s\n"), "{}", shown(""));
+    let with_value = shown("value = 1_500\n");
+    assert!(with_value.ends_with("deadline 2 s, value 1,500, penalty 0\n"), "{with_value}");
+    let json = pbsctl(&["--json", "job", "check", "-"], &text("penalty = 3\n")).json();
+    assert_eq!(json["normalized"]["value"], 1);
+    assert_eq!(json["normalized"]["penalty"], 3);
+    let ran = pbsctl(&["job", "check", "-"], &text("penalty = 2_000_000_000_000\n"));
+    assert_eq!(ran.status, 3);
+    let told = "standard input:3: penalty is 2_000_000_000_000; it must be between 0 and 1_000_000_000_000";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+}
+
 #[test]
 fn check_says_where_and_what_instead() {
     let file = scratch("invalid.toml");

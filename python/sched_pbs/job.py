@@ -94,6 +94,10 @@ class Job(Record):
     """Time before which no part of the job runs."""
     priority: int = 0
     """Importance: a job with a greater number is planned first."""
+    value: int = 1
+    """Value that the user gains if the job keeps its deadline."""
+    penalty: int = 0
+    """Value that the user loses if the job misses its deadline."""
     best_effort: bool = False
     """Whether the job runs behind all jobs that have a promise, and without one."""
     runtime_ns: int | None = None

@@ -149,6 +149,8 @@ class Inputs:
         if self.maybe():
             job.priority = self.random.randrange(5)
         if self.maybe():
+            job.value, job.penalty = self.random.randrange(9), self.random.randrange(9)
+        if self.maybe():
             job.cpus = sorted(self.random.sample(range(64), 3))
         job.best_effort = self.maybe()
         if self.maybe():

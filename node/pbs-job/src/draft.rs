@@ -5,7 +5,7 @@
 use pbs_plan::Start;
 use pbs_text::Line;
 
-use crate::{Action, Amount};
+use crate::{Action, Amount, Worth};
 
 /// A job request that nobody has checked.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +18,8 @@ pub struct Draft {
     pub deadline_ns: u64,
     /// Priority; see [`Job::priority`](crate::Job::priority).
     pub priority: u32,
+    /// Value and penalty; see [`Job::worth`](crate::Job::worth).
+    pub worth: Worth,
     /// Whether the job asks for no promise; see [`Job::best_effort`](crate::Job::best_effort).
     pub best_effort: bool,
     /// Estimated time; see [`Job::runtime_ns`](crate::Job::runtime_ns).

@@ -5,7 +5,7 @@ use pbs_plan::write_start;
 use pbs_text::{append, append_line, quoted, underscored, write_list};
 
 use crate::amounts::write_amounts;
-use crate::{Action, Job, Kind, Process, Task};
+use crate::{Action, Job, Kind, Process, Task, Worth};
 
 /// The job as [`job_from_toml`](crate::job_from_toml) reads it. What a file
 /// may leave out is written.
@@ -20,6 +20,13 @@ pub fn job_to_toml(job: &Job) -> String {
     line("deadline_ns", job.deadline_ns);
     if job.priority != 0 {
         line("priority", job.priority.into());
+    }
+    let unsaid = Worth::default();
+    if job.worth.value != unsaid.value {
+        line("value", job.worth.value);
+    }
+    if job.worth.penalty != unsaid.penalty {
+        line("penalty", job.worth.penalty);
     }
     if job.best_effort {
         out.push_str("best_effort = true\n");

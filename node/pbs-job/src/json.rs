@@ -17,6 +17,8 @@ pub fn job_to_json(job: &Job) -> Value {
         "start_ns": job.start_ns,
         "deadline_ns": job.deadline_ns,
         "priority": job.priority,
+        "value": job.worth.value,
+        "penalty": job.worth.penalty,
         "best_effort": job.best_effort,
         "process": job.processes.iter().map(|it| process(job, it)).collect::<Vec<_>>(),
     });

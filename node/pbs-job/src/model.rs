@@ -51,6 +51,9 @@ pub const MAX_HOLDERS: usize = 64;
 /// Greatest amount of a countable resource.
 pub const MAX_AMOUNT: u64 = 1 << 56;
 
+/// Greatest value and greatest penalty of a job.
+pub const MAX_WORTH: u64 = 1_000_000_000_000;
+
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// Machine for which plans are made (Glaß 2024, 5.1.1).
@@ -185,6 +188,8 @@ pub struct Job {
     pub deadline_ns: u64,
     /// Priority: a job with a greater number is more important.
     pub priority: u32,
+    /// Value and penalty: they weigh the job against others of its user.
+    pub worth: Worth,
     /// Whether the job runs as best effort: behind every job with a promise, and without one. The
     /// deadline is then only the user's wish.
     pub best_effort: bool,
@@ -204,6 +209,28 @@ pub struct Job {
     pub processes: Vec<Process>,
     /// All tasks of all processes, in the order of the file.
     pub tasks: Vec<Task>,
+}
+
+/// Value and penalty of a job to its user (Leppert 2021, 1.1 and 2.3), in a unit of the user's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worth {
+    /// Value that the user gains if the job keeps its deadline; at most [`MAX_WORTH`].
+    pub value: u64,
+    /// Value that the user loses if it does not; at most [`MAX_WORTH`].
+    pub penalty: u64,
+}
+
+impl Default for Worth {
+    fn default() -> Self {
+        Self { value: 1, penalty: 0 }
+    }
+}
+
+impl Worth {
+    /// Returns the difference between the job that keeps its deadline and the job that does not.
+    pub fn at_stake(self) -> u64 {
+        self.value.saturating_add(self.penalty)
+    }
 }
 
 /// A process of a job: tasks that are run one after the other on one core.

@@ -92,6 +92,44 @@ fn one_process_is_the_initial_one() {
     assert_eq!(job.submitted_at(u64::MAX - 9), None);
 }
 
+/// Value and penalty are numbers of the job, are 1 and 0 if they are left out, and are written
+/// again.
+#[test]
+fn jobs_have_a_value_and_a_penalty() {
+    let text = |keys: &str| {
+        format!(
+            "name = \"j\"\ndeadline_ns = 9\n{keys}[[process]]\nid = 1\nmemory_bytes = 1\n\
+             tasks = [6]\n"
+        )
+    };
+    let worth = |keys: &str| {
+        let job = job_from_toml(&text(keys)).unwrap();
+        let again = job_to_toml(&job);
+        assert_eq!(job_from_toml(&again).unwrap().worth, job.worth);
+        let json = pbs_job::job_to_json(&job);
+        assert_eq!(json["value"], job.worth.value);
+        assert_eq!(json["penalty"], job.worth.penalty);
+        assert_eq!(again.contains("value ="), job.worth.value != 1);
+        assert_eq!(again.contains("penalty ="), job.worth.penalty != 0);
+        (job.worth.value, job.worth.penalty, job.worth.at_stake())
+    };
+    assert_eq!(worth(""), (1, 0, 1));
+    assert_eq!(
+        worth("value = 1_000_000_000_000\npenalty = 3\n"),
+        (1_000_000_000_000, 3, 1_000_000_000_003)
+    );
+    assert_eq!(worth("value = 0\n"), (0, 0, 0));
+    for key in ["value", "penalty"] {
+        let problems = job_from_toml(&text(&format!("{key} = 1_000_000_000_001\n"))).unwrap_err();
+        let [problem] = &problems[..] else { panic!("{problems:?}") };
+        let range = "it must be between 0 and 1_000_000_000_000";
+        assert_eq!(problem.message, format!("{key} is 1_000_000_000_001; {range}"));
+        assert_eq!(problem.line.map(u32::from), Some(3));
+        let problems = job_from_toml(&text(&format!("{key} = -1\n"))).unwrap_err();
+        assert!(problems[0].message.contains(key), "{problems:?}");
+    }
+}
+
 /// The task after a synchronous message waits for its receiver, as if it named it.
 #[test]
 fn synchronous_messages_make_the_sender_wait() {

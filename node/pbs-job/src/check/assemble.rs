@@ -129,6 +129,7 @@ pub(super) fn assemble(mut draft: Draft, links: Links) -> Job {
         start_ns: draft.start_ns,
         deadline_ns: draft.deadline_ns,
         priority: draft.priority,
+        worth: draft.worth,
         best_effort: draft.best_effort,
         runtime_ns: draft.runtime_ns,
         memory_bytes: draft.memory_bytes,

@@ -10,7 +10,7 @@ use pbs_uapi::{IDLE, MAX_SLOT_INSNS, NO_TASK};
 
 use crate::amounts::amounts_fault;
 use crate::draft::{Draft, DraftProcess, DraftTask};
-use crate::{MAX_HOLDERS, MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S};
+use crate::{MAX_HOLDERS, MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, MAX_WORTH};
 
 /// Checks the figures of a job. Returns whether its processes have different numbers, without
 /// which nobody knows which task belongs to which process.
@@ -109,6 +109,8 @@ impl Figures<'_> {
         if draft.start_ns >= deadline_ns {
             self.problem(None, late_start(draft));
         }
+        self.range(None, "value of the job", draft.worth.value, 0, MAX_WORTH);
+        self.range(None, "penalty of the job", draft.worth.penalty, 0, MAX_WORTH);
         if let Some(runtime_ns) = draft.runtime_ns {
             self.range(None, "runtime_ns of the job", runtime_ns, 1, MAX_NS);
         }

@@ -19,13 +19,17 @@ use crate::amounts::read_amounts;
 use crate::check::{cpu_twice, late_start};
 use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
 use crate::moment::{now_unix_ns, with_spans};
-use crate::{Job, MAX_MEMORY_BYTES, MAX_NAME_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, MAX_TASKS};
+use crate::{
+    Job, MAX_MEMORY_BYTES, MAX_NAME_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, MAX_TASKS, MAX_WORTH,
+};
 
 const TOP_KEYS: &[&str] = &[
     "name",
     "start_ns",
     "deadline_ns",
     "priority",
+    "value",
+    "penalty",
     "best_effort",
     "runtime_ns",
     "memory_bytes",
@@ -90,19 +94,25 @@ fn draft(reader: &mut Reader, document: &DeTable<'_>) -> Draft {
              submission",
         );
     }
-    let mut time = |key: &str, least| {
+    let mut figure = |key: &str, least, most| {
         let (line, value) = top.entries.remove(key)?;
-        let ns: u64 = reader.number_in(line, key, value, least..=MAX_NS)?;
+        let figure: u64 = reader.number_in(line, key, value, least..=most)?;
         // The check of the job says the same, but knows no lines of the job.
-        if (least..=MAX_NS).contains(&ns) {
-            return Some((line, ns));
+        if (least..=most).contains(&figure) {
+            return Some((line, figure));
         }
-        let (ns, range) = (underscored(ns), between(least, MAX_NS));
-        reader.problem(line, format!("{key} is {ns}; it must be {range}"));
+        let (figure, range) = (underscored(figure), between(least, most));
+        reader.problem(line, format!("{key} is {figure}; it must be {range}"));
         None
     };
-    let (start, deadline) = (time("start_ns", 0), time("deadline_ns", 1));
-    draft.runtime_ns = time("runtime_ns", 1).map(|(_, ns)| ns);
+    let (start, deadline) = (figure("start_ns", 0, MAX_NS), figure("deadline_ns", 1, MAX_NS));
+    draft.runtime_ns = figure("runtime_ns", 1, MAX_NS).map(|(_, ns)| ns);
+    if let Some((_, value)) = figure("value", 0, MAX_WORTH) {
+        draft.worth.value = value;
+    }
+    if let Some((_, penalty)) = figure("penalty", 0, MAX_WORTH) {
+        draft.worth.penalty = penalty;
+    }
     draft.start_ns = start.map_or(0, |(_, ns)| ns);
     if let Some((line, deadline_ns)) = deadline {
         draft.deadline_ns = deadline_ns;
