@@ -19,6 +19,7 @@ use crate::placement::{is_small, place, Placed, Tries, MOST_TRIES};
 use crate::predict::Forecast;
 use crate::settings::LEAD_NS;
 use crate::submission::by_priority;
+use crate::value::{second_order, second_results, Entrant};
 use crate::Submission;
 use crate::{companions, Declined, Error, Expected, Listener, Moved, News, SlowdownSource, Step};
 
@@ -194,11 +195,11 @@ impl Jobs {
         let now_ns = monotonic_ns();
         let mut candidates = self.submitted(now_ns, listener)?;
         by_priority(&mut candidates, |candidate| &candidate.submission.job);
-        let mut trial = self.trial(now_ns);
+        let (mut trial, results) = self.try_orders(now_ns, &candidates);
         let mut last = None;
-        for candidate in candidates {
+        for (candidate, result) in candidates.iter().zip(results) {
             let id = candidate.id;
-            match self.take(&mut trial, candidate) {
+            match result {
                 Ok(()) => {}
                 Err(declined @ Error::Declined(_)) => {
                     if let Some(id) = id {
@@ -220,6 +221,43 @@ impl Jobs {
         let plan = trial.plan(file)?;
         self.commit(trial, plan, listener);
         Ok(())
+    }
+
+    /// Tries jobs one after the other, and once more by their value if not all can be admitted and
+    /// values were declared. Returns the trial that loses less, with the result of each job. The
+    /// results end with the first error that is no refusal of a job.
+    pub(crate) fn try_orders(
+        &self,
+        now_ns: u64,
+        candidates: &[Candidate],
+    ) -> (Trial, Vec<Result<(), Error>>) {
+        let tried = |order: &mut dyn Iterator<Item = usize>| {
+            let mut trial = self.trial(now_ns);
+            let mut results = Vec::with_capacity(candidates.len());
+            for at in order {
+                let result = self.take(&mut trial, candidates[at].clone());
+                let goes_on = matches!(result, Ok(()) | Err(Error::Declined(_)));
+                results.push(result);
+                if !goes_on {
+                    break;
+                }
+            }
+            (trial, results)
+        };
+        let (trial, results) = tried(&mut (0..candidates.len()));
+        let entrants = candidates.iter().map(|candidate| {
+            let uid = candidate.terms.as_ref().map(|terms| terms.owner.uid);
+            Entrant { job: &candidate.submission.job, uid }
+        });
+        let entrants: Vec<_> = entrants.collect();
+        let Some(order) = second_order(&entrants, &results) else {
+            return (trial, results);
+        };
+        let (other_trial, other_results) = tried(&mut order.iter().copied());
+        match second_results(&entrants, &results, &order, other_results) {
+            Some(other_results) if other_trial.has_plan() => (other_trial, other_results),
+            _ => (trial, results),
+        }
     }
 
     /// The jobs that wait in the history, but those that users have ordered from the service:
@@ -492,6 +530,11 @@ impl Trial {
                 format!("there is too little time or memory for job {} in this order", name(run))
             }
         }
+    }
+
+    /// Whether the node takes the plan of all that is admitted.
+    pub(crate) fn has_plan(&self) -> bool {
+        self.controller.clone().plan(self.now_ns).is_ok()
     }
 
     /// The plan of all that is admitted; `None`: that is nothing.

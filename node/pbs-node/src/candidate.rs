@@ -7,7 +7,7 @@ use crate::orders::Terms;
 use crate::Submission;
 
 /// A job that is to be admitted.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) submission: Submission,
     /// Number of the run in the history, if it was submitted before.

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use pbs_history::{Kind, NewRun, Outcome, RunId};
+use pbs_job::Worth;
 use pbs_planner::validate_machine;
 
 use crate::admission::{Allowance, Trial};
@@ -14,6 +15,7 @@ use crate::clock::{monotonic_ns, unix_ns};
 use crate::jobs::Jobs;
 use crate::orders::{deadline_fault, Ended, Ending, Noted, Order, Waiting, Waits};
 use crate::submission::by_priority;
+use crate::value::{second_order, second_results, Entrant};
 use crate::{Declined, Error, Expected, Listener, News, NotRun, Submission};
 
 /// Orders that are planned in a round at most: what the node hears must not wait for hundreds.
@@ -49,8 +51,12 @@ struct Round {
     /// All that are tried in a round are planned once, with the work of one request.
     trial: Option<Trial>,
     tried: usize,
+    /// Whether a job declares a value or a penalty: refusals wait for the end of the round.
+    weighs: bool,
     /// Orders that the trial has taken.
     taken: Vec<Waiting>,
+    /// Orders that were tried, where values are weighed: `taken` is made of them.
+    tries: Vec<Try>,
     /// Orders that go on waiting.
     left: Vec<Waiting>,
     /// Orders about which the command is to be asked.
@@ -60,6 +66,26 @@ struct Round {
     /// Whether as many were tried as a round has work for: the rest is not checked.
     is_full: bool,
 }
+
+/// An order that was tried, and its result.
+struct Try {
+    order: Waiting,
+    result: Result<(), Error>,
+}
+
+/// A second trial of a round, which loses less value than the first.
+struct SecondTry {
+    trial: Trial,
+    /// Indices of the orders, as they were tried.
+    places: Vec<usize>,
+    /// Result of each order, at its index.
+    results: Vec<Result<(), Error>>,
+}
+
+/// Listener to which nothing matters.
+struct Nobody;
+
+impl Listener for Nobody {}
 
 impl Round {
     fn has_ended(&mut self) -> bool {
@@ -279,10 +305,12 @@ impl Jobs {
             return;
         };
         by_priority(&mut waiting, |waiting| &waiting.order.submission.job);
-        let mut round = Round::default();
+        let has_value = |one: &Waiting| one.order.submission.job.worth != Worth::default();
+        let mut round = Round { weighs: waiting.iter().any(has_value), ..Round::default() };
         for one in waiting {
             self.check(one, &mut round, listener);
         }
+        self.weigh(&mut round, listener);
         let Round { trial, taken, mut left, undecided, beyond, is_full, .. } = round;
         if let Some(trial) = trial {
             left.extend(self.admit_taken(trial, taken, listener));
@@ -339,10 +367,57 @@ impl Jobs {
         round.tried += 1;
         round.beyond += usize::from(self.is_undecided(&one));
         match self.take_decided(&mut trial, &one, listener) {
+            result if round.weighs => round.tries.push(Try { order: one, result }),
             Ok(()) => round.taken.push(one),
             Err(error) => round.left.extend(self.not_admitted(one, error, listener)),
         }
         round.trial = Some(trial);
+    }
+
+    /// Tries the orders of a round once more by their value, if one was declined. The order of the
+    /// trial that loses less value decides. The second trial has the work of one request, too.
+    fn weigh(&mut self, round: &mut Round, listener: &mut dyn Listener) {
+        let tries = std::mem::take(&mut round.tries);
+        let (orders, mut results): (Vec<_>, Vec<_>) =
+            tries.into_iter().map(|tried| (tried.order, tried.result)).unzip();
+        let mut places: Vec<usize> = (0..orders.len()).collect();
+        if let Some(second) = self.second_try(round, &orders, &results) {
+            (round.trial, places, results) = (Some(second.trial), second.places, second.results);
+        }
+        let mut all: Vec<_> = orders.into_iter().zip(results).map(Some).collect();
+        for place in places {
+            match all[place].take() {
+                Some((one, Ok(()))) => round.taken.push(one),
+                Some((one, Err(error))) => {
+                    round.left.extend(self.not_admitted(one, error, listener));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Tries orders by their value; `None`: there is no such order, or it does not lose less.
+    fn second_try(
+        &self,
+        round: &Round,
+        orders: &[Waiting],
+        results: &[Result<(), Error>],
+    ) -> Option<SecondTry> {
+        let entrants = orders.iter().map(|one| Entrant {
+            job: &one.order.submission.job,
+            uid: Some(one.order.terms.owner.uid),
+        });
+        let entrants: Vec<_> = entrants.collect();
+        let places = second_order(&entrants, results)?;
+        let now_ns = round.trial.as_ref()?.now_ns();
+        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
+        let others = places.iter().map(|&place| {
+            // What a command has chosen in vain was told in the first order.
+            self.take_decided(&mut trial, &orders[place], &mut Nobody)
+        });
+        let others = others.collect();
+        let results = second_results(&entrants, results, &places, others)?;
+        trial.has_plan().then_some(SecondTry { trial, places, results })
     }
 
     /// Whether a command is to be asked about an order that need not wait.
