@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From what is planned to what the batch system is told.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
@@ -195,9 +195,13 @@ impl Steer {
         let cleaned = self.cleaned_s(manager);
         let last_s = cleaned.values().fold(until_s, |last_s, &at_s| last_s.max(at_s));
         if manager.planner().next_start_s().is_some_and(|start_s| start_s <= last_s) {
+            let mut planned = HashSet::new();
             for (start_s, key, id) in self.planned_until(manager, last_s) {
                 let nodes = nodes_of(manager, id);
-                let is_next = nodes.iter().all(|node| cleaned.get(node) == Some(&start_s));
+                let is_next = nodes
+                    .iter()
+                    .all(|node| cleaned.get(node) == Some(&start_s) && !planned.contains(node));
+                planned.extend(nodes.iter().cloned());
                 if start_s <= until_s || is_next && self.is_ahead(manager, key, &nodes, now) {
                     self.let_go(manager, controller, key, nodes, start_s, now);
                 }
@@ -231,7 +235,9 @@ impl Steer {
             }
         });
         let mut cleaned: HashMap<&String, Option<u64>> = HashMap::new();
-        if kept.is_empty() {
+        // Nobody knows where a job runs whose row can't be read.
+        let has_hidden = self.world.unread.iter().any(|row| row.is_waiting != Some(true));
+        if kept.is_empty() || has_hidden {
             return HashMap::new();
         }
         for job in &self.world.jobs {

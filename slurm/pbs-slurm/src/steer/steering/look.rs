@@ -233,9 +233,16 @@ impl Steer {
         if let (true, true, None, Some(start_s)) =
             (of.may_have_begun, is_there, &of.committed, row.start_s)
         {
-            // Let go by the planner before this one, while its nodes were being cleaned.
-            of.committed =
-                Some(Committed { start_s, is_timed: false, nodes: has.clone(), until: None });
+            // Let go by the planner before this one, if it follows on nodes that are being cleaned.
+            let follows = |row: &Row| {
+                row.phase == Some(Phase::Releasing)
+                    && row.end_s == Some(start_s)
+                    && row.nodes.iter().any(|part| has.contains(&part.node))
+            };
+            if manager.open_rows().iter().any(follows) {
+                let nodes = has.clone();
+                of.committed = Some(Committed { start_s, is_timed: false, nodes, until: None });
+            }
         }
         let is_started = is_running || is_soon || of.committed.is_some();
         if !is_running && is_started && is_there {
