@@ -62,6 +62,12 @@ impl Allowance {
         Self { steps, each: (steps / 2).max(1), jobs }
     }
 
+    /// Returns what is left of the allowance of a request for one more trial of it, in which each job
+    /// may take as much as in the first.
+    fn rest(&self) -> Self {
+        Self { steps: self.steps, each: self.each, jobs: 1 }
+    }
+
     /// Takes one of the jobs. Returns the steps that its admission may take: the jobs after it have
     /// their parts, too, and what this one leaves of its own.
     fn next(&mut self) -> u64 {
@@ -112,6 +118,11 @@ impl Trial {
     /// Returns the time for which it is planned.
     pub(crate) fn now_ns(&self) -> u64 {
         self.now_ns
+    }
+
+    /// Returns what is left of its work for another trial.
+    pub(crate) fn rest(&self) -> Option<Allowance> {
+        self.allowance.as_ref().map(Allowance::rest)
     }
 
     /// Returns the steps of work that are left of the allowance.
@@ -532,9 +543,9 @@ impl Trial {
         }
     }
 
-    /// Whether the node takes the plan of all that is admitted.
+    /// Whether there is a plan of all that is admitted, and the node takes it.
     pub(crate) fn has_plan(&self) -> bool {
-        self.controller.clone().plan(self.now_ns).is_ok()
+        matches!(self.controller.clone().plan(self.now_ns), Ok(Some(_)))
     }
 
     /// The plan of all that is admitted; `None`: that is nothing.

@@ -129,7 +129,8 @@ fn loses_less(
         let at_stake = u128::from(entrant.job.worth.at_stake());
         lost.first += if first.is_ok() { 0 } else { at_stake };
         lost.second += if second.is_ok() { 0 } else { at_stake };
-        lost.is_declared |= entrant.job.worth != Worth::default();
+        // The second order leaves best effort where it is.
+        lost.is_declared |= !entrant.job.best_effort && entrant.job.worth != Worth::default();
         lost.loses_a_job |= first.is_ok() && second.is_err();
     }
     let is_less = |lost: &Lost| lost.is_declared && lost.second < lost.first;

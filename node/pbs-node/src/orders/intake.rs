@@ -305,7 +305,10 @@ impl Jobs {
             return;
         };
         by_priority(&mut waiting, |waiting| &waiting.order.submission.job);
-        let has_value = |one: &Waiting| one.order.submission.job.worth != Worth::default();
+        let has_value = |one: &Waiting| {
+            one.order.submission.job.worth != Worth::default()
+                && matches!(one.order.waits(|id| self.ended(id)), Waits::No)
+        };
         let mut round = Round { weighs: waiting.iter().any(has_value), ..Round::default() };
         for one in waiting {
             self.check(one, &mut round, listener);
@@ -375,7 +378,7 @@ impl Jobs {
     }
 
     /// Tries the orders of a round once more by their value, if one was declined. The order of the
-    /// trial that loses less value decides. The second trial has the work of one request, too.
+    /// trial that loses less value decides. Both trials share the work of one request.
     fn weigh(&mut self, round: &mut Round, listener: &mut dyn Listener) {
         let tries = std::mem::take(&mut round.tries);
         let (orders, mut results): (Vec<_>, Vec<_>) =
@@ -409,13 +412,17 @@ impl Jobs {
         });
         let entrants: Vec<_> = entrants.collect();
         let places = second_order(&entrants, results)?;
-        let now_ns = round.trial.as_ref()?.now_ns();
-        let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
-        let others = places.iter().map(|&place| {
-            // What a command has chosen in vain was told in the first order.
-            self.take_decided(&mut trial, &orders[place], &mut Nobody)
-        });
-        let others = others.collect();
+        let first = round.trial.as_ref()?;
+        let mut trial = self.trial_within(first.now_ns(), first.rest()?);
+        let mut others = Vec::with_capacity(places.len());
+        for &place in &places {
+            if trial.is_spent() {
+                // A job would be declined for the work that others took.
+                return None;
+            }
+            // What a command chose in vain is told of the first order alone.
+            others.push(self.take_decided(&mut trial, &orders[place], &mut Nobody));
+        }
         let results = second_results(&entrants, results, &places, others)?;
         trial.has_plan().then_some(SecondTry { trial, places, results })
     }
