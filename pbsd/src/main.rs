@@ -75,13 +75,10 @@ struct Cli {
     #[arg(long)]
     limit_memory: bool,
 
-    /// Record which tasks run at the same time, for pbsctl cosched interference; on 2 to 16 CPUs
+    /// Record which tasks run at the same time, on 2 to 16 CPUs, and choose the CPUs of jobs with
+    /// the slow-downs that this shows
     #[arg(long)]
     learn_slowdowns: bool,
-
-    /// Choose the CPUs of jobs without the slow-downs that earlier runs show
-    #[arg(long)]
-    no_slowdowns: bool,
 
     /// Order in which processes of plans run: deadline, or thesis for slots that stay where
     /// they are planned
@@ -229,7 +226,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         config: Some(Config { dispatch: cli.dispatch as u64, ..planner_config(*node.config()) }),
     };
     node.serve(machine, &settings).map_err(text)?;
-    if !cli.no_slowdowns {
+    if cli.learn_slowdowns {
         node.learn_from_history().map_err(text)?;
     }
     if let Some(command) = &cli.admission {

@@ -7,7 +7,7 @@
 //! without a plan have none. They belong to no user either: the time of a program and its effect on
 //! others don't depend on the user.
 
-use pbs_interference::Sample;
+use pbs_interference::{Beside, Sample};
 use pbs_random::estimate::{estimate, Config};
 use serde::Serialize;
 
@@ -162,6 +162,14 @@ pub struct Corun {
     pub sample: Sample,
     /// Whether its instructions were counted by the clock; then they only repeat its time.
     pub by_clock: bool,
+}
+
+impl Corun {
+    /// Returns the memory that this takes.
+    pub fn held_bytes(&self) -> usize {
+        let of = |beside: &Beside| size_of::<Beside>() + size_of_val(&beside.neighbours[..]);
+        size_of::<Self>() + self.sample.beside.iter().map(of).sum::<usize>()
+    }
 }
 
 /// The power of two of a size. Of each so many are kept, so that many small ones do not

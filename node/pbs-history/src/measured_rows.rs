@@ -4,7 +4,7 @@
 //! Rows of one key are numbered from 1 on, and the last ones are kept: who adds one
 //! takes away what is too old.
 
-use pbs_interference::{Beside, Key, Sample};
+use pbs_interference::{Key, Sample};
 use rusqlite::{params, Connection, Row, ToSql};
 
 use crate::measured::magnitude;
@@ -207,10 +207,7 @@ pub(crate) fn last_coruns(connection: &Connection, bytes: usize) -> Result<Vec<C
     let (mut coruns, mut left) = (Vec::new(), bytes);
     while let Some(row) = rows.next()? {
         let corun = corun(row)?;
-        let sample = &corun.sample;
-        let of = |beside: &Beside| size_of::<Beside>() + size_of_val(&beside.neighbours[..]);
-        let taken = size_of::<Corun>() + sample.beside.iter().map(of).sum::<usize>();
-        let Some(rest) = left.checked_sub(taken) else {
+        let Some(rest) = left.checked_sub(corun.held_bytes()) else {
             break;
         };
         left = rest;

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Slow-downs that a service learns from its history.
+//! Slow-downs that a service learns from the runs that it records.
 //!
-//! Learning reads thousands of runs. A thread of its own does that, while the service continues with
-//! what was learned before. Users name the programs in these runs: memory and work are bounded, and
-//! little is concluded from what was measured rarely.
+//! The runs are those in memory. A thread that read them from the history would keep the service
+//! from writing there, and so from every answer. Learning itself takes long: a thread of its own
+//! does that, while the service continues with what was learned before. Users name the programs in
+//! these runs: memory and work are bounded, and little is concluded from what was measured rarely.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pbs_history::{Corun, Options, Store};
+use pbs_history::{Corun, Options};
 use pbs_interference::{Key, Neighbour, Slowdowns};
 
 use crate::companions::of_runs;
-use crate::{Error, Listener, News};
+use crate::{Listener, News};
 
-/// Least time from one learning to the next.
+/// Least time from the end of a learning to the next.
 const LEARN_EVERY: Duration = Duration::from_secs(60);
 
 /// Memory of the runs from which slow-downs are learned.
-const MOST_BYTES: usize = 16 << 20;
+pub(crate) const MOST_BYTES: usize = 16 << 20;
+
+/// Memory of a run beside its own: its places in the tables.
+const PLACE_BYTES: usize = 128;
+
+/// Runs of a task that are held: as many as the history has.
+const KEEP: usize = Options::DEFAULT.keep_samples as usize;
 
 /// Runs of a task beside others from which its slow-down is believed: eight are within 5 % of it.
 const LEAST_RUNS: u64 = 8;
@@ -30,24 +36,87 @@ const LEAST_RUNS: u64 = 8;
 /// power, and a set that never comes again teaches nothing.
 const MOST_SETS: usize = 64;
 
-/// Slow-downs of a history, which are learned anew once in a while.
+/// Task, and whether its instructions were counted by the clock.
+type Victim = (Key, bool);
+
+fn victim(corun: &Corun) -> Victim {
+    (corun.sample.victim, corun.by_clock)
+}
+
+/// Last runs of tasks beside others: of each task as many as the history has, and of all together
+/// as many as fit.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    /// Runs by their numbers; the oldest is first.
+    coruns: BTreeMap<u64, Arc<Corun>>,
+    /// Numbers of the runs of each task.
+    of_tasks: BTreeMap<Victim, VecDeque<u64>>,
+    bytes: usize,
+    next: u64,
+    /// Whether there are runs from which nothing was learned yet.
+    is_new: bool,
+}
+
+impl Recent {
+    /// Adds runs in the order in which they were recorded. The oldest make room.
+    pub(crate) fn add(&mut self, coruns: &[Corun]) {
+        for corun in coruns {
+            self.add_within(corun, MOST_BYTES);
+        }
+    }
+
+    fn add_within(&mut self, corun: &Corun, most_bytes: usize) {
+        let numbers = self.of_tasks.entry(victim(corun)).or_default();
+        numbers.push_back(self.next);
+        let too_old = numbers.front().copied().filter(|_| numbers.len() > KEEP);
+        self.bytes += corun.held_bytes() + PLACE_BYTES;
+        self.coruns.insert(self.next, Arc::new(corun.clone()));
+        self.next += 1;
+        self.is_new = true;
+        if let Some(number) = too_old {
+            self.remove(number);
+        }
+        while self.bytes > most_bytes {
+            let Some(&oldest) = self.coruns.keys().next() else {
+                break;
+            };
+            self.remove(oldest);
+        }
+    }
+
+    /// Removes the oldest run of a task.
+    fn remove(&mut self, number: u64) {
+        let Some(corun) = self.coruns.remove(&number) else {
+            return;
+        };
+        self.bytes -= corun.held_bytes() + PLACE_BYTES;
+        let of_task = victim(&corun);
+        if let Some(numbers) = self.of_tasks.get_mut(&of_task) {
+            numbers.pop_front();
+            if numbers.is_empty() {
+                self.of_tasks.remove(&of_task);
+            }
+        }
+    }
+
+    /// Returns the runs, the oldest first; `None`: there are no new ones since the last call.
+    pub(crate) fn take(&mut self) -> Option<Vec<Arc<Corun>>> {
+        std::mem::take(&mut self.is_new).then(|| self.coruns.values().cloned().collect())
+    }
+}
+
+/// Slow-downs of the last runs, which are learned anew once in a while.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
-    /// File of the history; `None`: nothing is learned.
-    history: Option<PathBuf>,
     known: Arc<Slowdowns>,
-    learning: Option<JoinHandle<Result<Slowdowns, Error>>>,
-    began: Option<Instant>,
+    learning: Option<JoinHandle<Slowdowns>>,
+    /// End of the last learning.
+    ended: Option<Instant>,
     /// Whether the last learning failed.
     failed: bool,
 }
 
 impl Learned {
-    /// Returns the slow-downs of a history, of which nothing is known yet.
-    pub(crate) fn of(history: PathBuf) -> Self {
-        Self { history: Some(history), ..Self::default() }
-    }
-
     /// Returns slow-downs that are never learned anew.
     #[cfg(test)]
     pub(crate) fn always(known: Slowdowns) -> Self {
@@ -62,34 +131,36 @@ impl Learned {
     /// Returns whether the first learning has ended.
     #[cfg(test)]
     pub(crate) fn has_learned(&self) -> bool {
-        self.began.is_some() && self.learning.is_none()
+        self.ended.is_some()
     }
 
-    /// Takes what was learned meanwhile, and begins to learn anew if the last time is long ago.
-    /// Waits for nothing.
-    pub(crate) fn refresh(&mut self, listener: &mut dyn Listener) {
+    /// Takes what was learned meanwhile, and begins to learn anew if the last time is long ago and
+    /// runs were recorded since. Waits for nothing. `recent`: the last runs; `None`: the node does
+    /// not learn.
+    pub(crate) fn refresh(&mut self, recent: Option<&mut Recent>, listener: &mut dyn Listener) {
         if let Some(learning) = self.learning.take_if(|learning| learning.is_finished()) {
+            self.ended = Some(Instant::now());
             match learning.join() {
-                Ok(Ok(known)) => {
+                Ok(known) => {
                     self.known = Arc::new(known);
                     self.failed = false;
                 }
-                Ok(Err(why)) => self.fail(why.to_string(), listener),
                 Err(_) => self.fail("the thread that learns them has failed".into(), listener),
             }
         }
-        let Some(history) = &self.history else {
-            return;
-        };
-        let is_due = self.began.is_none_or(|began| began.elapsed() >= LEARN_EVERY);
+        let is_due = self.ended.is_none_or(|ended| ended.elapsed() >= LEARN_EVERY);
         if self.learning.is_some() || !is_due {
             return;
         }
-        self.began = Some(Instant::now());
-        let history = history.clone();
-        match Builder::new().name("slow-downs".into()).spawn(move || learn(&history)) {
+        let Some(coruns) = recent.and_then(Recent::take) else {
+            return;
+        };
+        match Builder::new().name("slow-downs".into()).spawn(move || of_many_runs(&coruns)) {
             Ok(learning) => self.learning = Some(learning),
-            Err(why) => self.fail(why.to_string(), listener),
+            Err(why) => {
+                self.ended = Some(Instant::now());
+                self.fail(why.to_string(), listener);
+            }
         }
     }
 
@@ -101,20 +172,15 @@ impl Learned {
     }
 }
 
-/// Learns the slow-downs of a history.
-fn learn(history: &Path) -> Result<Slowdowns, Error> {
-    let store = Store::open_read_only(history, Options::DEFAULT)?;
-    Ok(of_many_runs(store.last_coruns(MOST_BYTES)?))
-}
-
 /// Learns what is sure enough to plan with.
-fn of_many_runs(mut coruns: Vec<Corun>) -> Slowdowns {
-    let mut sets: BTreeMap<(Key, bool), BTreeSet<Vec<Neighbour>>> = BTreeMap::new();
-    for corun in &coruns {
-        let own = sets.entry((corun.sample.victim, corun.by_clock)).or_default();
-        own.extend(corun.sample.beside.iter().map(|beside| beside.neighbours.clone()));
+fn of_many_runs(coruns: &[Arc<Corun>]) -> Slowdowns {
+    let mut sets: BTreeMap<Victim, BTreeSet<&[Neighbour]>> = BTreeMap::new();
+    for corun in coruns {
+        let own = sets.entry(victim(corun)).or_default();
+        own.extend(corun.sample.beside.iter().map(|beside| &beside.neighbours[..]));
     }
-    coruns.retain(|corun| sets[&(corun.sample.victim, corun.by_clock)].len() <= MOST_SETS);
+    let coruns = coruns.iter().filter(|corun| sets[&victim(corun)].len() <= MOST_SETS);
+    let coruns: Vec<Corun> = coruns.map(|corun| Corun::clone(corun)).collect();
     let all = of_runs(&coruns);
     let mut sure: Vec<_> = all.entries().to_vec();
     sure.retain(|entry| entry.samples >= LEAST_RUNS);
@@ -129,11 +195,40 @@ mod tests {
 
     use super::*;
 
+    fn key(fingerprint: u64) -> Key {
+        Key { fingerprint, ..Key::default() }
+    }
+
+    /// A run of a task.
+    fn run(task: u64, insns: u64) -> Corun {
+        Corun { sample: Sample { victim: key(task), insns, ..Sample::default() }, by_clock: false }
+    }
+
+    /// Each task keeps its last runs, and all tasks together have a bound: the oldest runs go.
+    #[test]
+    fn runs_in_memory_have_a_bound() {
+        let mut recent = Recent::default();
+        assert!(recent.take().is_none());
+        let bytes = run(0, 0).held_bytes() + PLACE_BYTES;
+        for number in 0..3 * KEEP as u64 {
+            recent.add_within(&run(0, number), 40 * bytes);
+        }
+        let first = |runs: &[Arc<Corun>]| (runs.len(), runs[0].sample.insns);
+        assert_eq!(first(&recent.take().unwrap()), (KEEP, 2 * KEEP as u64));
+        assert!(recent.take().is_none());
+        for task in 1..=50 {
+            recent.add_within(&run(task, task), 40 * bytes);
+        }
+        assert_eq!(first(&recent.take().unwrap()), (40, 11));
+        assert_eq!((recent.bytes, recent.of_tasks.len()), (40 * bytes, 40));
+        recent.add_within(&run(51, 51), bytes - 1);
+        assert_eq!((recent.bytes, recent.coruns.len(), recent.of_tasks.len()), (0, 0, 0));
+    }
+
     /// Runs of tasks that make learning as expensive as users can.
     #[test]
     #[ignore = "prints times"]
     fn learning_is_measured() {
-        let key = |fingerprint| Key { fingerprint, ..Key::default() };
         let others = |first: u64| {
             (0..15).map(move |it| Neighbour { level: Level::Node, key: key(first + it) })
         };
@@ -152,9 +247,9 @@ mod tests {
             by_clock: false,
         };
         let coruns: Vec<_> =
-            (0..22).flat_map(|victim| (0..32).map(move |ran| run(victim, ran))).collect();
+            (0..22).flat_map(|victim| (0..32).map(move |ran| Arc::new(run(victim, ran)))).collect();
         let began = Instant::now();
-        let known = of_many_runs(coruns);
+        let known = of_many_runs(&coruns);
         println!("{:?}, {} slow-downs", began.elapsed(), known.entries().len());
     }
 }

@@ -15,6 +15,7 @@ use pbs_uapi::{Device, Event, EventKind, IDLE};
 
 use crate::clock::unix_ns;
 use crate::device::BATCH;
+use crate::learned::{Recent, MOST_BYTES};
 use crate::orders::{Ending, Noted};
 use crate::overlaps::Overlaps;
 use crate::queue::{self, open_runs};
@@ -47,6 +48,8 @@ pub(crate) struct Ledger {
     noted_seq: Option<u64>,
     /// `None`: nobody wants to know who runs beside whom.
     overlaps: Option<Overlaps>,
+    /// Last runs beside others, for a service that learns from them.
+    pub(crate) recent: Option<Recent>,
     /// The files that say of runs that they were let go, until that is noted.
     commits: Vec<PathBuf>,
     kept: Instant,
@@ -115,16 +118,12 @@ impl Ledger {
             in_force,
             noted_seq: None,
             overlaps: None,
+            recent: None,
             commits: Vec::new(),
             kept: Instant::now(),
             failed: false,
             owed: VecDeque::new(),
         })
-    }
-
-    /// Returns the file of the history.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Returns the user whose limits a job of that user counts to; `None`: nobody has ordered it.
@@ -138,6 +137,17 @@ impl Ledger {
             overlaps.follow(&run.saved.expected());
         }
         self.overlaps = Some(overlaps);
+    }
+
+    /// From now on the last runs beside others are also in memory, where they can be learned from.
+    ///
+    /// # Errors
+    ///
+    /// Those in the file cannot be read: only later ones are there.
+    pub(crate) fn hold_recent(&mut self) -> Result<(), Error> {
+        let recent = self.recent.insert(Recent::default());
+        recent.add(&self.store.last_coruns(MOST_BYTES)?);
+        Ok(())
     }
 
     /// Returns the history of the job's runs that this user has ordered; `None`: of its runs
@@ -163,6 +173,12 @@ impl Ledger {
     /// Runs of tasks with who ran beside them.
     pub(crate) fn coruns(&self) -> Result<Vec<Corun>, Error> {
         Ok(self.store.coruns()?)
+    }
+
+    /// Records runs beside others, as of jobs that have ended.
+    #[cfg(test)]
+    pub(crate) fn record_coruns(&mut self, coruns: &[Corun]) {
+        self.store.record_coruns(coruns).unwrap();
     }
 
     /// Returns the plans that the last planner has given to the node.
@@ -564,6 +580,9 @@ impl Ledger {
         self.owners.retain(|_, owner| *owner != id);
         let figures = run.collector.figures();
         let coruns = self.overlapped(&run.saved, &figures);
+        if let Some(recent) = &mut self.recent {
+            recent.add(&coruns);
+        }
         if self.owed.len() >= MOST_OWED {
             let place = self.owed.iter().position(|owed| !owed.has_waited);
             place.and_then(|place| self.owed.remove(place));
@@ -911,6 +930,7 @@ mod tests {
                 Ledger::open(&file, (EndedLimits::DEFAULT, AccountOf::default()), &mut Nobody)
                     .unwrap();
             ledger.watch(Overlaps::new(&machine, &config, false).unwrap());
+            ledger.hold_recent().unwrap();
             let runs = [("first", 1), ("second", 2)].map(|(name, number)| {
                 let saved = saved(name, number);
                 let task = saved.expected()[0].tasks[0].number;
@@ -950,8 +970,11 @@ mod tests {
             for (run, _, _) in runs {
                 ledger.finish(run, ledger.outcome_of(run).unwrap(), None, &mut Nobody).unwrap();
             }
-            let coruns = ledger.store.coruns().unwrap().into_iter();
-            let coruns = coruns.map(|corun| {
+            // Those in memory are the same, and are there without a look at the file.
+            let recent = ledger.recent.as_mut().and_then(Recent::take).unwrap_or_default();
+            let recent: Vec<Corun> = recent.iter().map(|corun| Corun::clone(corun)).collect();
+            assert_eq!(recent, ledger.store.coruns().unwrap());
+            let coruns = recent.into_iter().map(|corun| {
                 let beside = corun.sample.beside.iter();
                 let beside = beside.map(|it| (it.neighbours.len(), it.duration_ns));
                 (corun.sample.insns, beside.collect::<Vec<_>>())

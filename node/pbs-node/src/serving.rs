@@ -11,10 +11,9 @@ use pbs_launch::NoticeSignal;
 
 use crate::allocation::{Allocation, Allocations};
 use crate::jobs::Jobs;
-use crate::learned::Learned;
 use crate::orders::{Ending, Order, Terms};
 use crate::queue::RunSummary;
-use crate::{Alteration, Error, Held, Listener, Moved, Node, SchedulerCommand, Settings};
+use crate::{Alteration, Error, Held, Listener, Moved, News, Node, SchedulerCommand, Settings};
 
 /// All that is known of a run.
 #[derive(Clone, Debug)]
@@ -56,7 +55,7 @@ impl<L: Listener> Node<L> {
     fn look(&mut self) -> Result<(), Error> {
         let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
         jobs.look_at_progress(&self.kernel.device);
-        jobs.learned.refresh(&mut self.listener);
+        jobs.learned.refresh(jobs.ledger.recent.as_mut(), &mut self.listener);
         self.look_for_room();
         Ok(())
     }
@@ -132,15 +131,18 @@ impl<L: Listener> Node<L> {
     }
 
     /// From now on the CPUs of orders are chosen with the slow-downs of earlier runs, where enough
-    /// of these are in the history. A thread of its own learns them.
+    /// of these were recorded. A thread of its own learns them. Runs of the history are read now,
+    /// and later ones are those that this node records.
     ///
     /// # Errors
     ///
     /// The node plans no jobs.
     pub fn learn_from_history(&mut self) -> Result<(), Error> {
         let (jobs, listener) = self.jobs_and_listener()?;
-        jobs.learned = Learned::of(jobs.ledger.path().into());
-        jobs.learned.refresh(listener);
+        if let Err(why) = jobs.ledger.hold_recent() {
+            listener.news(News::NotLearned(why.to_string()));
+        }
+        jobs.learned.refresh(jobs.ledger.recent.as_mut(), listener);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use pbs_control::Options;
-use pbs_history::{Corun, Store};
+use pbs_history::Corun;
 use pbs_interference::{Beside, Entry, Key, Level, Neighbour, Sample, Sharing, Slowdowns};
 use pbs_job::{job_from_toml, machine_from_toml};
 
@@ -138,16 +138,12 @@ fn runs(count: usize, slowdown: u64) -> Vec<Corun> {
 fn orders_are_placed_with_the_slowdowns_of_the_history() {
     for (count, learns, cpus) in [(10, true, [0, 0]), (7, true, [0, 1]), (10, false, [0, 1])] {
         let mut node = Node::new(&format!("history-{count}-{learns}"));
-        let history = node.directory.join("history.db");
-        Store::open(&history, pbs_history::Options::DEFAULT)
-            .unwrap()
-            .record_coruns(&runs(count, 3))
-            .unwrap();
+        node.jobs.ledger.record_coruns(&runs(count, 3));
         if learns {
-            node.jobs.learned = Learned::of(history);
+            node.jobs.ledger.hold_recent().unwrap();
         }
         while learns && !node.jobs.learned.has_learned() {
-            node.jobs.learned.refresh(&mut node.hears);
+            node.jobs.learned.refresh(node.jobs.ledger.recent.as_mut(), &mut node.hears);
             sleep(Duration::from_millis(1));
         }
         node.order(order(60_000));
