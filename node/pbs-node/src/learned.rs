@@ -6,6 +6,7 @@
 //! does that, while the service continues with what was learned before. Users name the programs in
 //! these runs: memory and work are bounded, and little is concluded from what was measured rarely.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
@@ -35,6 +36,13 @@ const LEAST_RUNS: u64 = 8;
 /// Sets of others beside which a task may have run. The work of learning grows with their third
 /// power, and a set that never comes again teaches nothing.
 const MOST_SETS: usize = 64;
+
+/// Steps of work of a learning ([`steps_of`]). A core does them in less than half a second, and in
+/// about one if the equations of no task converge.
+const MOST_STEPS: u64 = 16_000_000;
+
+/// Steps for each column of a row beside its products with the others: it has an exponential.
+const COLUMN_STEPS: u64 = 64;
 
 /// Task, and whether its instructions were counted by the clock.
 type Victim = (Key, bool);
@@ -174,19 +182,47 @@ impl Learned {
 
 /// Learns what is sure enough to plan with.
 fn of_many_runs(coruns: &[Arc<Corun>]) -> Slowdowns {
-    let mut sets: BTreeMap<Victim, BTreeSet<&[Neighbour]>> = BTreeMap::new();
-    for corun in coruns {
-        let own = sets.entry(victim(corun)).or_default();
-        own.extend(corun.sample.beside.iter().map(|beside| &beside.neighbours[..]));
-    }
-    let coruns = coruns.iter().filter(|corun| sets[&victim(corun)].len() <= MOST_SETS);
-    let coruns: Vec<Corun> = coruns.map(|corun| Corun::clone(corun)).collect();
+    let chosen = within(coruns, MOST_STEPS);
+    let coruns: Vec<Corun> = chosen.iter().map(|&place| Corun::clone(&coruns[place])).collect();
     let all = of_runs(&coruns);
     let mut sure: Vec<_> = all.entries().to_vec();
     sure.retain(|entry| entry.samples >= LEAST_RUNS);
     // What may be none is none. Without its entry, it would be guessed from others.
     sure.iter_mut().filter(|entry| entry.low <= 1.0).for_each(|entry| entry.slowdown = 1.0);
     Slowdowns::new(sure)
+}
+
+/// Chooses the runs from which is learned, in their order: those of tasks with enough runs and few
+/// enough sets of others, as far as the steps suffice. Tasks that ran last come first.
+fn within(coruns: &[Arc<Corun>], mut steps: u64) -> Vec<usize> {
+    let mut of_tasks: BTreeMap<Victim, Vec<usize>> = BTreeMap::new();
+    for (place, corun) in coruns.iter().enumerate() {
+        of_tasks.entry(victim(corun)).or_default().push(place);
+    }
+    let mut tasks: Vec<Vec<usize>> = of_tasks.into_values().collect();
+    tasks.retain(|runs| runs.len() as u64 >= LEAST_RUNS);
+    tasks.sort_unstable_by_key(|runs| Reverse(runs.last().copied()));
+    let mut chosen = Vec::new();
+    for runs in tasks {
+        let beside = runs.iter().flat_map(|&place| &coruns[place].sample.beside);
+        let sets: BTreeSet<&[Neighbour]> = beside.map(|beside| &beside.neighbours[..]).collect();
+        if sets.len() > MOST_SETS {
+            continue;
+        }
+        if let Some(rest) = steps.checked_sub(steps_of(runs.len(), sets.len())) {
+            steps = rest;
+            chosen.extend(runs);
+        }
+    }
+    chosen.sort_unstable();
+    chosen
+}
+
+/// Returns the steps of work that learning takes for so many runs of a task beside so many sets:
+/// each run has a row with a column for each set, and the equations of all columns are solved.
+fn steps_of(runs: usize, sets: usize) -> u64 {
+    let (runs, columns) = (runs as u64, 1 + sets as u64);
+    runs * columns * (columns + COLUMN_STEPS) + columns.pow(3)
 }
 
 #[cfg(test)]
@@ -225,6 +261,39 @@ mod tests {
         assert_eq!((recent.bytes, recent.coruns.len(), recent.of_tasks.len()), (0, 0, 0));
     }
 
+    /// Learning has a bound, also of tasks that ran beside many sets of others. The last tasks come
+    /// first, and a task with few runs takes no work.
+    #[test]
+    fn learning_has_a_bound() {
+        let beside = |set: u64| Beside {
+            neighbours: vec![Neighbour { level: Level::Node, key: key(set) }],
+            duration_ns: 1000,
+        };
+        let run = |task: u64, sets: u64| {
+            let mut corun = run(task, 1000);
+            corun.sample.beside = (0..sets).map(beside).collect();
+            Arc::new(corun)
+        };
+        let of = |task: u64, sets: u64| (0..8).map(move |_| run(task, sets));
+        // The third task has too few runs, and the fourth one too many sets.
+        let coruns = of(0, 2).chain(of(1, 40)).chain(of(2, 2).skip(1)).chain(of(3, 65));
+        let coruns: Vec<_> = coruns.chain(of(4, 2)).collect();
+        let tasks = |steps: u64| {
+            let chosen = within(&coruns, steps).into_iter();
+            let tasks: BTreeSet<_> =
+                chosen.map(|place| coruns[place].sample.victim.fingerprint).collect();
+            tasks.into_iter().collect::<Vec<_>>()
+        };
+        let (small, large) = (steps_of(8, 2), steps_of(8, 40));
+        assert_eq!(tasks(u64::MAX), [0, 1, 4]);
+        assert_eq!(tasks(2 * small + large), [0, 1, 4]);
+        assert_eq!(tasks(small + large), [1, 4]);
+        assert_eq!(tasks(2 * small + large - 1), [1, 4]);
+        assert_eq!(tasks(2 * small), [0, 4]);
+        assert_eq!(tasks(small), [4]);
+        assert_eq!(tasks(small - 1), [0; 0]);
+    }
+
     /// Runs of tasks that make learning as expensive as users can.
     #[test]
     #[ignore = "prints times"]
@@ -246,8 +315,9 @@ mod tests {
             },
             by_clock: false,
         };
-        let coruns: Vec<_> =
-            (0..22).flat_map(|victim| (0..32).map(move |ran| Arc::new(run(victim, ran)))).collect();
+        let coruns: Vec<_> = (0..100)
+            .flat_map(|victim| (0..32).map(move |ran| Arc::new(run(victim, ran))))
+            .collect();
         let began = Instant::now();
         let known = of_many_runs(&coruns);
         println!("{:?}, {} slow-downs", began.elapsed(), known.entries().len());
