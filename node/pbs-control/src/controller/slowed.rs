@@ -6,7 +6,7 @@
 //! ([`pbs_interference::Fluid`]). It changes no reservation: a caller compares the plans of several
 //! placements, each of which keeps all promises by its reservations.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 use pbs_interference::{Fluid, Lane, Task};
 use pbs_job::Job;
@@ -26,17 +26,22 @@ pub struct SlowedEnds {
     pub makespan_ns: u64,
     /// Sum of the ends of all runs.
     pub sum_ns: u128,
-    /// Runs that end after their deadlines.
-    pub late: BTreeSet<RunId>,
+    /// Runs that end after their deadlines, with their ends.
+    pub late: BTreeMap<RunId, u64>,
 }
 
 impl SlowedEnds {
-    /// Whether these ends are better than those of another plan. No run that keeps its deadline
-    /// there is late here. Fewer late runs are better. With the same ones, neither the last end nor
-    /// the sum of the ends may be later, and the sum has to be earlier.
+    /// Whether these ends are better than those of another plan. Each run that is late here is late
+    /// there, too, and ends no later. Fewer late runs are better. With the same ones, neither the
+    /// last end nor the sum of the ends may be later, and the sum has to be earlier.
     pub fn is_better_than(&self, other: &Self) -> bool {
-        if self.late != other.late {
-            return self.late.is_subset(&other.late);
+        let ends_no_later =
+            |(run, end_ns): (&RunId, &u64)| other.late.get(run).is_some_and(|ns| end_ns <= ns);
+        if !self.late.iter().all(ends_no_later) {
+            return false;
+        }
+        if self.late.len() < other.late.len() {
+            return true;
         }
         self.makespan_ns <= other.makespan_ns
             && self.sum_ns.saturating_add(LEAST_GAIN_NS) <= other.sum_ns
@@ -74,11 +79,12 @@ impl Stretches {
             let end_ns = ends_ns.entry(*run).or_default();
             *end_ns = times.map_or(*end_ns, |(_, until_ns)| until_ns.max(*end_ns));
         }
-        let is_late = |run: &RunId| ends_ns[run] > self.deadlines_ns[run];
+        let is_late = |&(run, end_ns): &(RunId, u64)| end_ns > self.deadlines_ns[&run];
+        let late = ends_ns.iter().map(|(&run, &end_ns)| (run, end_ns)).filter(is_late);
         Some(SlowedEnds {
             makespan_ns: timing.makespan_ns,
             sum_ns: ends_ns.values().map(|&end_ns| u128::from(end_ns)).sum(),
-            late: ends_ns.keys().copied().filter(is_late).collect(),
+            late: late.collect(),
         })
     }
 }
@@ -178,5 +184,28 @@ impl Controller {
             }
         }
         Ok(admitted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No run that is late in both plans ends later, whatever the others gain.
+    #[test]
+    fn late_runs_are_not_put_back() {
+        let ends = |late: &[(u64, u64)], sum_ns: u128| SlowedEnds {
+            makespan_ns: 90_000_000,
+            sum_ns,
+            late: late.iter().map(|&(run, end_ns)| (RunId(run), end_ns)).collect(),
+        };
+        let (much, little) = (100_000_000, 10_000_000);
+        let two = ends(&[(1, 50), (2, 60)], much);
+        assert!(ends(&[(1, 50)], much).is_better_than(&two));
+        assert!(!ends(&[(1, 51)], little).is_better_than(&two));
+        assert!(ends(&[(1, 50), (2, 60)], little).is_better_than(&two));
+        assert!(!ends(&[(1, 40), (2, 61)], little).is_better_than(&two));
+        assert!(!ends(&[(3, 1)], little).is_better_than(&two));
+        assert!(ends(&[], much).is_better_than(&two) && !two.is_better_than(&ends(&[], much)));
     }
 }
