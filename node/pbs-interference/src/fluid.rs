@@ -72,15 +72,20 @@ impl<'a> Fluid<'a> {
             // Until the first that runs ends, or one that waits may begin.
             let mut until_ns = state.next_release(self.tasks, lanes);
             let rates = self.rates(lanes, &state);
-            for (running, rate) in state.running.iter().zip(&rates) {
-                if let Some((_, left_ns)) = running {
-                    until_ns = until_ns.min(state.now_ns + left_ns / rate);
+            let mut first = None;
+            for (lane, (running, rate)) in state.running.iter().zip(&rates).enumerate() {
+                let Some((_, left_ns)) = running else {
+                    continue;
+                };
+                let end_ns = state.now_ns + left_ns / rate;
+                if end_ns < until_ns {
+                    (until_ns, first) = (end_ns, Some(lane));
                 }
             }
             if !until_ns.is_finite() {
                 break;
             }
-            state.pass(until_ns, &rates);
+            state.pass(until_ns, &rates, first);
         }
         let all = lanes.iter().zip(&state.next);
         if all.clone().any(|(lane, &next)| next < lane.order.len()) {
@@ -216,7 +221,9 @@ impl State {
         times.fold(f64::INFINITY, f64::min)
     }
 
-    fn pass(&mut self, until_ns: f64, rates: &[f64]) {
+    /// Lets all tasks run until then, when that of the lane `first` ends. Rounding may leave something
+    /// of it, the more the faster it runs, and without an end there the time would stand still.
+    fn pass(&mut self, until_ns: f64, rates: &[f64], first: Option<usize>) {
         let passes_ns = (until_ns - self.now_ns).max(0.0);
         self.now_ns = until_ns;
         for (number, rate) in rates.iter().enumerate() {
@@ -225,7 +232,8 @@ impl State {
             };
             *left_ns -= passes_ns * rate;
             // Rounding of great times leaves more than of little ones.
-            if *left_ns <= NOTHING_NS.max(1e-15 * until_ns) {
+            let is_first = first == Some(number);
+            if is_first || *left_ns <= NOTHING_NS.max(1e-15 * until_ns) {
                 if let Some(times) = &mut self.times[*place] {
                     times.1 = until_ns;
                 }

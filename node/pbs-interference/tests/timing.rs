@@ -62,6 +62,28 @@ fn a_task_alone_again_runs_at_full_speed() {
     assert_eq!(timing.sum_ns, u128::from(244 * MS));
 }
 
+/// Timing ends also with the least slow-down, where rounding leaves the most of a long task.
+#[test]
+fn timing_ends_with_the_least_slowdown() {
+    let table = table(&[(1, 2, 0.1), (2, 1, 0.1)]);
+    let mut random = seeded(11);
+    for _ in 0..2000 {
+        let mut task = |who: u64| Task {
+            key: key(who),
+            alone_ns: 1 + random.below(1_000_000_000_000_000),
+            ..Task::default()
+        };
+        let tasks = [task(1), task(2), task(1), task(2), task(1), task(2)];
+        let timing = time(&tasks, &table, &[&[0, 2, 4], &[1, 3, 5]]);
+        let sum = |first: usize| -> u64 {
+            tasks.iter().skip(first).step_by(2).map(|task| task.alone_ns).sum()
+        };
+        let longest = sum(0).max(sum(1));
+        let bounds = longest / 10..=longest;
+        assert!(bounds.contains(&timing.makespan_ns), "{tasks:?}: {timing:?}");
+    }
+}
+
 #[test]
 fn tasks_that_slow_each_other_run_one_after_the_other() {
     let tasks = tasks(&[(1, 100), (2, 100)]);
