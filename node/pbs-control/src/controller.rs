@@ -12,6 +12,7 @@ mod turns;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 pub use hand_over::HandedOver;
 use pbs_job::{Job, Machine};
@@ -119,7 +120,8 @@ pub struct Controller {
 
 #[derive(Clone, Debug)]
 struct ActiveRun {
-    job: Job,
+    /// The job. Copies of a controller share it until it changes: it may have megabytes of words.
+    job: Arc<Job>,
     /// Expected lengths of the tasks at admission.
     expected_insns: Vec<u64>,
     /// Memory by process: the amount at admission, or the amount that was seen in use. The job's
@@ -269,27 +271,45 @@ impl Controller {
     /// # Errors
     ///
     /// What there is too little of; nothing has changed then.
-    pub fn admit(&mut self, job: Job, now_ns: u64) -> Result<Admitted, Declined> {
+    pub fn admit(&mut self, job: impl Into<Arc<Job>>, now_ns: u64) -> Result<Admitted, Declined> {
+        let job = job.into();
+        let planned = self.reserve(&job, now_ns)?;
+        Ok(self.add(job, planned))
+    }
+
+    /// Reserves what the next run needs.
+    fn reserve(&mut self, job: &Job, now_ns: u64) -> Result<Planned, Declined> {
         let run = RunId(self.next_run);
-        let planned = if job.best_effort {
+        if job.best_effort {
             self.place_aside(now_ns);
-            self.admit_behind(run, &job, now_ns)?
+            self.admit_behind(run, job, now_ns)
         } else if self.work_left.is_some() {
             if !self.is_aside {
                 self.set_aside(now_ns);
                 self.is_aside = true;
             }
-            self.admit_promised(run, &job, now_ns)?
+            self.admit_promised(run, job, now_ns)
         } else {
             let aside = self.set_aside(now_ns);
-            let answer = self.admit_promised(run, &job, now_ns);
+            let answer = self.admit_promised(run, job, now_ns);
             self.bring_back(aside, answer.is_ok(), now_ns);
-            answer?
-        };
+            answer
+        }
+    }
+
+    /// Adds the next run, which has its reservation.
+    fn add(&mut self, job: Arc<Job>, planned: Planned) -> Admitted {
+        let run = RunId(self.next_run);
         self.next_run += 1;
         let tracks = vec![Track::default(); job.processes.len()];
         self.runs.insert(run, ActiveRun::new(job, tracks));
-        Ok(Admitted { run, planned })
+        Admitted { run, planned }
+    }
+
+    /// Returns the number of tasks and processes of all runs, with a place or without: what a copy
+    /// of this has of each.
+    pub fn size(&self) -> usize {
+        self.runs.values().map(|run| run.expected_insns.len() + run.tracks.len()).sum()
     }
 
     /// Plans runs that were admitted and have not begun anew, together: each task on its
@@ -442,7 +462,7 @@ impl Controller {
         self.next_run += 1;
         // The one before may have heard of a failure that it did not answer.
         self.failed = true;
-        self.runs.insert(run, ActiveRun::new(job, tracks));
+        self.runs.insert(run, ActiveRun::new(job.into(), tracks));
         Some(run)
     }
 
@@ -570,7 +590,7 @@ impl Controller {
         match planned.end_ns() {
             end_ns if end_ns > deadline_ns && !active.job.best_effort => Err(Some(end_ns)),
             _ => {
-                active.job.deadline_ns = deadline_ns;
+                Arc::make_mut(&mut active.job).deadline_ns = deadline_ns;
                 Ok(())
             }
         }
@@ -585,7 +605,7 @@ impl Controller {
     /// Sets the priority of a run for later plans.
     pub fn set_priority(&mut self, run: RunId, priority: u32) {
         if let Some(active) = self.runs.get_mut(&run) {
-            active.job.priority = priority;
+            Arc::make_mut(&mut active.job).priority = priority;
         }
     }
 
@@ -718,7 +738,7 @@ impl Controller {
         }
         active.tracks[process].grown();
         let outlook = self.options.outlook;
-        active.job.processes[process].memory_bytes =
+        Arc::make_mut(&mut active.job).processes[process].memory_bytes =
             outlook.of_memory(reserved_bytes, used_bytes, node_bytes);
         self.grown.push(Grown { run, process, reserved_bytes, used_bytes });
         self.failed = true;
@@ -949,7 +969,7 @@ impl Controller {
 }
 
 impl ActiveRun {
-    fn new(job: Job, tracks: Vec<Track>) -> Self {
+    fn new(job: Arc<Job>, tracks: Vec<Track>) -> Self {
         Self {
             expected_insns: job.tasks.iter().map(|task| task.insns).collect(),
             used_bytes: memory_bytes(&job),
@@ -1012,7 +1032,7 @@ impl ActiveRun {
 
     /// Reduces the reserved memory to what is used or was asked for.
     fn reserve_no_growth(&mut self) {
-        let processes = self.job.processes.iter_mut();
+        let processes = Arc::make_mut(&mut self.job).processes.iter_mut();
         for (process, &used_bytes) in processes.zip(&self.used_bytes) {
             process.memory_bytes = used_bytes;
         }

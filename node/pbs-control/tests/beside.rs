@@ -2,6 +2,8 @@
 //! Runs are planned in the order in which they slow each other least, and a node on which
 //! they do ends as early as was planned.
 
+use std::sync::Arc;
+
 use pbs_control::{Beside, Companions, Controller, Options};
 use pbs_interference::{Entry, Key, Level, Sharing, Slowdowns};
 use pbs_job::{job_from_toml, machine_from_toml, Job, Machine};
@@ -228,11 +230,16 @@ fn planned_runs_are_timed_with_their_slowdowns() {
     assert_eq!(alone.makespan_ns * 99 / 100 / 1_000_000, 100);
     assert!(alone.is_better_than(&slowed) && !slowed.is_better_than(&alone));
     assert!(!slowed.is_better_than(&slowed));
-    assert!(controller.clone().admit_on(&free, &[0], 0).is_err());
+    let behind = |job: &Job| {
+        let mut confined = job.clone();
+        confined.processes.iter_mut().for_each(|process| process.cpus = vec![0]);
+        confined
+    };
+    assert!(controller.clone().admit_as(&Arc::new(free.clone()), &behind(&free), 0).is_err());
 
     // With more time, the run is admitted behind the other, and may move later.
     let later = Job { deadline_ns: 1_000_000_000, ..free };
-    let admitted = controller.admit_on(&later, &[0], 0).unwrap();
+    let admitted = controller.admit_as(&Arc::new(later.clone()), &behind(&later), 0).unwrap();
     assert_eq!(controller.cpus_of(admitted.run), Some(vec![0]));
     assert_eq!(ends(&controller).makespan_ns * 99 / 100 / 1_000_000, 200);
     // The last end is later than beside each other, though the sum is less.

@@ -3,6 +3,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pbs_control::{Admitted, Companions, Controller, Missed};
 use pbs_history::{JobHistory, Kind, Outcome};
@@ -364,7 +365,7 @@ impl Jobs {
             }));
         }
         let (controller, now_ns) = (&mut trial.controller, trial.now_ns);
-        let planned = not_before_its_start(job.clone(), now_ns);
+        let planned = Arc::new(not_before_its_start(job.clone(), now_ns));
         // Slow-downs, and the plan without the job.
         let mut pricing = None;
         let mut each = 0;
@@ -372,7 +373,7 @@ impl Jobs {
             each = allowance.next();
             controller.allow_work(allowance.steps, each);
             let has_tries = trial.tries > 0 && !job.best_effort;
-            let slowdowns = self.learned.known().filter(|_| has_tries && is_small(controller));
+            let slowdowns = self.learned.known().filter(|_| has_tries && is_small(controller, &planned));
             pricing = slowdowns.map(|slowdowns| (slowdowns, controller.clone()));
             trial.tries -= usize::from(pricing.is_some());
         }
@@ -389,7 +390,7 @@ impl Jobs {
                 if let Some((slowdowns, before)) = pricing {
                     let done = before_steps.saturating_sub(controller.work_left().unwrap_or(0));
                     let steps = each.saturating_sub(done);
-                    self.place_beside(trial, &mut taken, &planned, (&slowdowns, &before), steps);
+                    self.place_beside(trial, &mut taken, &planned, (&slowdowns, before), steps);
                     if let Some(allowance) = &trial.allowance {
                         // What is left is for the jobs of best effort, too.
                         trial.controller.allow_work(allowance.steps, each);
@@ -414,20 +415,20 @@ impl Jobs {
         &self,
         trial: &mut Trial,
         taken: &mut Taken,
-        planned: &Job,
-        (slowdowns, before): (&Slowdowns, &Controller),
+        planned: &Arc<Job>,
+        (slowdowns, before): (&Slowdowns, Controller),
         steps: u64,
     ) {
         let sharing = companions::sharing(&self.machine);
         let companions = Companions { slowdowns, sharing: &sharing, key: &companions::key };
         let first = Placed {
-            controller: trial.controller.clone(),
+            controller: std::mem::replace(&mut trial.controller, before),
             admitted: taken.admitted.clone(),
             moved: None,
         };
         let mut tries = Tries { steps, left: &mut trial.tries };
         let now = (trial.now_ns, &mut tries);
-        let placed = place(before, first, planned, &self.machine, &companions, now);
+        let placed = place(&trial.controller, first, planned, &self.machine, &companions, now);
         let done = steps - tries.steps;
         if let Some(allowance) = &mut trial.allowance {
             allowance.steps = allowance.steps.saturating_sub(done);

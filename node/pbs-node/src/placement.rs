@@ -8,6 +8,7 @@
 //! of the work that the request may take for the job.
 
 use std::fmt;
+use std::sync::Arc;
 
 use pbs_control::{Admitted, Companions, Controller, SlowedEnds};
 use pbs_interference::Slowdowns;
@@ -18,8 +19,15 @@ use pbs_text::span;
 /// of all jobs.
 pub(crate) const MOST_TRIES: usize = 32;
 
-/// Number of planned tasks, and of their stretches, above which slow-downs are not regarded.
+/// Number of stretches of planned tasks above which slow-downs are not regarded.
 const MOST_STRETCHES: usize = 256;
+
+/// Number of tasks and processes of all jobs above which slow-downs are not regarded: each try
+/// copies what is held of them. A job of one task has four of them.
+const MOST_COPIED: usize = 4 * MOST_STRETCHES;
+
+/// Steps of work that a copy takes for each task and each process.
+const COPY_STEPS: u64 = 40;
 
 /// Steps of work that a timing takes for each slow-down that it looks up.
 const LOOK_UP_STEPS: u64 = 40;
@@ -61,11 +69,14 @@ pub(crate) struct Tries<'a> {
 }
 
 impl Tries<'_> {
-    /// Takes a try. Returns whether there was one.
-    fn take(&mut self) -> bool {
-        let is_left = *self.left > 0 && self.steps > 0;
-        *self.left = self.left.saturating_sub(1);
-        is_left
+    /// Takes a try, and the work of the copy that it needs. Returns whether there was one.
+    fn take(&mut self, before: &Controller) -> bool {
+        let steps = self.steps.checked_sub(before.size() as u64 * COPY_STEPS);
+        let (Some(steps @ 1..), Some(left)) = (steps, self.left.checked_sub(1)) else {
+            return false;
+        };
+        (self.steps, *self.left) = (steps, left);
+        true
     }
 
     /// Times all planned jobs with these slow-downs. `None`: they are too many, or the work does not
@@ -76,7 +87,7 @@ impl Tries<'_> {
         companions: &Companions<'_>,
         now_ns: u64,
     ) -> Option<SlowedEnds> {
-        if !is_small(controller) {
+        if controller.size() > MOST_COPIED {
             return None;
         }
         let stretches = controller.stretches(companions, now_ns);
@@ -88,11 +99,11 @@ impl Tries<'_> {
     }
 }
 
-/// Whether a plan has no more tasks than may be timed. A plan may have many thousands, of which a
-/// copy alone takes long.
-pub(crate) fn is_small(controller: &Controller) -> bool {
-    let runs = controller.store().runs();
-    runs.map(|(_, run)| run.tasks.len()).sum::<usize>() <= MOST_STRETCHES
+/// Whether a plan and another job are not too large for tries. A plan may have many thousands of
+/// tasks, of which a copy alone takes long. Those of best effort and of runs that end are copied,
+/// too.
+pub(crate) fn is_small(controller: &Controller, job: &Job) -> bool {
+    controller.size() + job.tasks.len() + job.processes.len() <= MOST_COPIED
 }
 
 /// A job that was admitted, and the plan with it.
@@ -107,7 +118,7 @@ pub(crate) struct Placed {
 pub(crate) fn place(
     before: &Controller,
     first: Placed,
-    job: &Job,
+    job: &Arc<Job>,
     machine: &Machine,
     companions: &Companions<'_>,
     (now_ns, tries): (u64, &mut Tries<'_>),
@@ -125,19 +136,23 @@ pub(crate) fn place(
         return first;
     }
     let (mut best, mut best_ends, mut cpus) = (first, unaware.clone(), instead.clone());
+    let mut confined = Job::clone(job);
     // A process without instructions is on no CPU.
     let runs = |process: &usize| job.process_insns(*process) > 0;
-    for process in (0..job.processes.len()).filter(runs) {
+    'tries: for process in (0..job.processes.len()).filter(runs) {
         let own = cpus[process];
         for cpu in cpus_for(job, process, machine).into_iter().filter(|&cpu| cpu != own) {
-            if !tries.take() {
-                break;
+            if !tries.take(before) {
+                break 'tries;
             }
             let mut others = cpus.clone();
             others[process] = cpu;
+            for (process, &cpu) in confined.processes.iter_mut().zip(&others) {
+                process.cpus = vec![cpu];
+            }
             let mut controller = before.clone();
             controller.allow_work(tries.steps, tries.steps);
-            let admitted = controller.admit_on(job, &others, now_ns);
+            let admitted = controller.admit_as(job, &confined, now_ns);
             tries.steps = controller.work_left().unwrap_or(0);
             let Ok(admitted) = admitted else {
                 continue;

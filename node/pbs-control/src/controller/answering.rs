@@ -9,6 +9,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use pbs_plan::Config;
 use pbs_planner::{keep, lower_bound, Budget, Progress, Replan, Request, RunId};
@@ -168,13 +169,14 @@ impl Controller {
         let outlook = self.options.outlook;
         let sigma_t2_permille = self.options.config.unwrap_or(Config::DEFAULT).sigma_t2_permille;
         for active in self.runs.values_mut() {
+            let job = Arc::make_mut(&mut active.job);
             for (process, track) in active.tracks.iter().enumerate() {
                 let (expected_insns, mut retired_insns) = track.sums_insns();
-                let tasks = &active.job.processes[process].tasks;
+                let tasks = &job.processes[process].tasks;
                 let mut sum_insns = expected_insns;
                 for (position, &task) in tasks.iter().enumerate().skip(track.position()) {
                     let expected_insns = active.expected_insns[task];
-                    let insns = &mut active.job.tasks[task].insns;
+                    let insns = &mut job.tasks[task].insns;
                     if position == track.position() && track.retired_insns() > 0 {
                         let now_insns = track.retired_insns();
                         // The signal may be among events that were lost.

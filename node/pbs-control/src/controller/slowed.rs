@@ -7,6 +7,7 @@
 //! placements, each of which keeps all promises by its reservations.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use pbs_interference::{Fluid, Lane, Task};
 use pbs_job::Job;
@@ -166,24 +167,20 @@ impl Controller {
         (0..active.job.processes.len()).map(cpu_of).collect()
     }
 
-    /// Admits a run like [`Controller::admit`], each process on its CPU of `cpus`. Later plans may
-    /// move the run like any other.
+    /// Admits a run like [`Controller::admit`], with a reservation for `confined`: the same job with
+    /// fewer CPUs. Later plans may move the run like any other.
     ///
     /// # Errors
     ///
     /// What there is too little of; nothing has changed then.
-    pub fn admit_on(&mut self, job: &Job, cpus: &[u32], now_ns: u64) -> Result<Admitted, Declined> {
-        let mut confined = job.clone();
-        for (process, &cpu) in confined.processes.iter_mut().zip(cpus) {
-            process.cpus = vec![cpu];
-        }
-        let admitted = self.admit(confined, now_ns)?;
-        if let Some(active) = self.runs.get_mut(&admitted.run) {
-            for (process, own) in active.job.processes.iter_mut().zip(&job.processes) {
-                process.cpus.clone_from(&own.cpus);
-            }
-        }
-        Ok(admitted)
+    pub fn admit_as(
+        &mut self,
+        job: &Arc<Job>,
+        confined: &Job,
+        now_ns: u64,
+    ) -> Result<Admitted, Declined> {
+        let planned = self.reserve(confined, now_ns)?;
+        Ok(self.add(job.clone(), planned))
     }
 }
 

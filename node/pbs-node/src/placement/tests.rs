@@ -197,9 +197,11 @@ fn fewer_late_jobs_come_first() {
     let controller = |cpu: u32, deadline_ms: u64| {
         let machine = machine_from_toml(MACHINE).unwrap();
         let mut controller = Controller::new(machine, Options::default(), 1, 1);
-        controller.admit_on(&job_from_toml(&text(60_000)).unwrap(), &[0], 0).unwrap();
-        let job = job_from_toml(&text(deadline_ms)).unwrap();
-        controller.admit_on(&job, &[cpu], 0).unwrap();
+        let on = |cpu: u32, deadline_ms: u64| {
+            job_from_toml(&format!("cpus = [{cpu}]\n{}", text(deadline_ms))).unwrap()
+        };
+        controller.admit(on(0, 60_000), 0).unwrap();
+        controller.admit(on(cpu, deadline_ms), 0).unwrap();
         controller
     };
     let (slowdowns, sharing) = (slowdowns(1.8), Sharing::default());
@@ -228,10 +230,14 @@ fn tries_are_bounded() {
     };
     let job = |processes: u32| {
         let all: String = (0..processes).map(process).collect();
-        job_from_toml(&format!("name = \"wide\"\ndeadline_ns = \"600s\"\n{all}")).unwrap()
+        Arc::new(job_from_toml(&format!("name = \"wide\"\ndeadline_ns = \"600s\"\n{all}")).unwrap())
     };
     let (slowdowns, sharing) = (slowdowns(3.0), Sharing::default());
     let companions = Companions { slowdowns: &slowdowns, sharing: &sharing, key: &companions::key };
+    let copy = node.jobs.controller.size() as u64 * COPY_STEPS;
+    let mut controller = node.jobs.controller.clone();
+    controller.admit(job(8), 0).unwrap();
+    let timings = 2 * controller.stretches(&companions, 0).look_ups() * LOOK_UP_STEPS;
     // How many processes the job has, its tries and work, the tries that are left, and whether a
     // process has moved.
     for (processes, tries, steps, left, moves) in [
@@ -239,6 +245,9 @@ fn tries_are_bounded() {
         (8, MOST_TRIES, 100_000_000, 24, true),
         (8, 0, 100_000_000, 0, false),
         (8, MOST_TRIES, 1, MOST_TRIES, false),
+        // After both timings, less is left than a copy takes.
+        (8, MOST_TRIES, timings + copy, MOST_TRIES, false),
+        (8, MOST_TRIES, timings + copy + 1, MOST_TRIES - 1, false),
         (300, MOST_TRIES, 100_000_000, MOST_TRIES, false),
     ] {
         let before = node.jobs.controller.clone();
@@ -273,6 +282,31 @@ fn tries_leave_work_for_best_effort() {
     let left = trial.steps_left().unwrap();
     assert!((steps / 2..steps).contains(&left), "{left}");
     assert_eq!(trial.work_left(), Some(left));
+}
+
+/// Jobs of best effort are not timed, but are copied by each try. Beyond a number of them, nothing
+/// is tried.
+#[test]
+fn jobs_that_are_copied_have_a_bound() {
+    let wide: String = (0..600)
+        .map(|id| {
+            format!(
+                "[[process]]\nid = {}\nmemory_bytes = 4096\ncommand = [\"sort\"]\n\
+                 tasks = [1000]\n",
+                id + 2
+            )
+        })
+        .collect();
+    let wide = format!("name = \"wide\"\nbest_effort = true\ndeadline_ns = \"600s\"\n{wide}");
+    for (has_wide, is_moved) in [(false, true), (true, false)] {
+        let mut node = Node::slowed("copied", 3.0);
+        node.order(order(60_000));
+        if has_wide {
+            node.order(order_of(wide.clone()));
+        }
+        let expected = node.jobs.would_order(&order(60_000)).unwrap();
+        assert_eq!(expected.moved.is_some(), is_moved);
+    }
 }
 
 #[test]
