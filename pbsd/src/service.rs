@@ -13,7 +13,8 @@ use pbs_launch::signals::{sooner, wait_for, Signals};
 use pbs_launch::NoticeSignal;
 use pbs_node::device::kernel_release;
 use pbs_node::queue::RunSummary;
-use pbs_node::{process_of, Alteration, Error, Held, Next, Node, Rewrite, RunDetails, Submission};
+use pbs_node::{process_of, Alteration, Error, Held, Moved, Next, Node};
+use pbs_node::{Rewrite, RunDetails, Submission};
 use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Notified, OpenJobs, Plan,
     Refusal, Shown, Status,
@@ -343,7 +344,7 @@ impl Service {
                 admitted: true,
                 expected_start_unix_ns: expected.start_unix_ns,
                 expected_end_unix_ns: Some(expected.end_unix_ns),
-                slowdowns: expected.moved.map(|moved| moved.to_string()),
+                slowdowns: expected.moved.map(|moved| told(&moved, caller)),
                 ..Explanation::default()
             }),
             Err(Error::Declined(declined)) => Ok(Explanation {
@@ -618,6 +619,15 @@ fn give<T>(answer: Answer<T>, answered: Result<T, Refusal>) {
     let _ = answer.send(answered);
 }
 
+/// Returns what a caller may know about the change of a job's CPUs.
+fn told(moved: &Moved, caller: &Caller) -> String {
+    if caller.is_operator {
+        moved.to_string()
+    } else {
+        moved.in_brief().into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -673,6 +683,16 @@ mod tests {
         assert_eq!(held_by(1000, &users, &accounts), one * 3);
         assert_eq!(held_by(1001, &users, &accounts), one);
         assert_eq!(held_by(1000, &users, &Accounts::default()), one);
+    }
+
+    /// How many jobs of others slow-downs would make late, only operators are told.
+    #[test]
+    fn users_are_told_little_about_slowdowns() {
+        let moved = Moved { cpus: vec![1], instead: vec![0], kept: 3, earlier_ns: 0 };
+        let text = told(&moved, &caller());
+        assert_eq!(text, "planned on other CPUs because of the slow-downs of earlier runs");
+        let text = told(&moved, &Caller { is_operator: true, ..caller() });
+        assert!(text.ends_with("3 more would keep their deadlines"), "{text}");
     }
 
     /// Operators, root among them, may not have a program of theirs run as somebody else.

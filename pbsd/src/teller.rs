@@ -2,7 +2,7 @@
 //! Reports of the node: notices for those who watch, lines of the journal, and jobs to be counted.
 
 use pbs_history::RunId;
-use pbs_node::{ClosedRun, JobOutcome, Listener, News, NotRun};
+use pbs_node::{ClosedRun, JobOutcome, Listener, Moved, News, NotRun};
 use pbs_node_api::Notice;
 use pbs_socket::journal;
 use pbs_uapi::clock::unix_ns;
@@ -51,6 +51,11 @@ impl Listener for Teller {
         self.notice(Some(run.0), "running", format!("job {job} is running"));
     }
 
+    fn moved(&mut self, run: RunId, job: &str, moved: &Moved) {
+        journal::info(&format!("{run} job {job} is {moved}"));
+        self.notice(Some(run.0), "news", format!("job {job} is {}", moved.in_brief()));
+    }
+
     fn over(&mut self, outcome: JobOutcome) {
         let kept = outcome.deadline_ns.map(|_| outcome.kept);
         self.tell_ended(outcome.run.map(RunId), &outcome.name, &outcome.in_words(), kept);
@@ -97,6 +102,18 @@ mod tests {
     use pbs_history::Outcome;
 
     use super::*;
+
+    /// Who watches a job is told that it has other CPUs, and nothing about the jobs of others.
+    #[test]
+    fn a_job_with_other_cpus_is_reported_to_its_owner() {
+        let (notices, mut watch) = tokio::sync::broadcast::channel(4);
+        let moved = Moved { cpus: vec![1], instead: vec![0], kept: 3, earlier_ns: 0 };
+        Teller::new(notices).moved(RunId(7), "sort", &moved);
+        let notice = watch.try_recv().unwrap();
+        let text = "job sort is planned on other CPUs because of the slow-downs of earlier runs";
+        assert_eq!((notice.job, notice.kind.as_str()), (Some(7), "news"));
+        assert_eq!(notice.text, text);
+    }
 
     /// A job that was lost with its machine is reported and counted like any other that has ended.
     #[test]

@@ -13,7 +13,7 @@ use crate::candidate::Candidate;
 use crate::clock::{since_1970, unix_ns};
 use crate::orders::Terms;
 use crate::predict::Forecast;
-use crate::Held;
+use crate::{Held, Moved};
 
 /// A run of a job.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(crate) struct ActiveJob {
     pub(crate) terms: Option<Terms>,
     /// Result of the first planning; `None`: another planner made the plan.
     pub(crate) planned: Option<Planned>,
+    /// Change of its CPUs because of slow-downs, until the listener is told.
+    pub(crate) moved: Option<Moved>,
     /// Sources of the figures of its tasks.
     pub(crate) forecasts: Vec<Forecast>,
     pub(crate) replans: u64,
@@ -121,7 +123,7 @@ impl ActiveJob {
         candidate: Candidate,
         job: Job,
         forecasts: Vec<Forecast>,
-        admitted: Admitted,
+        (admitted, moved): (Admitted, Option<Moved>),
     ) -> Self {
         let terms_bytes = candidate.terms.as_ref().map_or(0, Terms::held_bytes);
         let held = Held::of(&job, &candidate.submission.request, terms_bytes);
@@ -135,6 +137,7 @@ impl ActiveJob {
             kind: candidate.kind,
             terms: candidate.terms,
             planned: Some(admitted.planned),
+            moved,
             forecasts,
             replans: 0,
             signals: 0,

@@ -373,7 +373,8 @@ impl Jobs {
             each = allowance.next();
             controller.allow_work(allowance.steps, each);
             let has_tries = trial.tries > 0 && !job.best_effort;
-            let slowdowns = self.learned.known().filter(|_| has_tries && is_small(controller, &planned));
+            let slowdowns =
+                self.learned.known().filter(|_| has_tries && is_small(controller, &planned));
             pricing = slowdowns.map(|slowdowns| (slowdowns, controller.clone()));
             trial.tries -= usize::from(pricing.is_some());
         }
@@ -449,17 +450,23 @@ impl Jobs {
         self.tell_missed(&trial.missed, listener);
         let first = self.runs.len();
         for taken in trial.admitted {
-            if let Some(moved) = taken.moved {
-                listener.news(News::Moved { job: taken.job.name.clone(), moved });
-            }
             self.runs.push(ActiveJob::admitted(
                 taken.candidate,
                 taken.job,
                 taken.forecasts,
-                taken.admitted,
+                (taken.admitted, taken.moved),
             ));
         }
         first
+    }
+
+    /// Reports the jobs with other CPUs because of slow-downs, from that run on.
+    pub(crate) fn tell_moved(&mut self, first: usize, listener: &mut dyn Listener) {
+        for run in &mut self.runs[first..] {
+            if let (Some(id), Some(moved)) = (run.id, run.moved.take()) {
+                listener.moved(id, &run.job.name, &moved);
+            }
+        }
     }
 }
 

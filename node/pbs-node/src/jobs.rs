@@ -885,6 +885,7 @@ fn taken_over(
         kind: run.figures.run.kind,
         terms,
         planned: None,
+        moved: None,
         forecasts: Vec::new(),
         replans: 0,
         signals: 0,

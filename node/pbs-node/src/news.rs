@@ -25,6 +25,9 @@ pub trait Listener {
     /// The first instruction of a job was executed in a slot.
     fn begun(&mut self, _run: RunId, _job: &str) {}
 
+    /// A job was admitted to other CPUs than without slow-downs.
+    fn moved(&mut self, _run: RunId, _job: &str, _moved: &Moved) {}
+
     /// A job is over.
     fn over(&mut self, _outcome: JobOutcome) {}
 
@@ -90,13 +93,6 @@ pub enum News {
         unaware_ns: u64,
         /// In the order that was found.
         aware_ns: u64,
-    },
-    /// A job has other CPUs than without slow-downs.
-    Moved {
-        /// Name of the job.
-        job: String,
-        /// Its CPUs, and the gain.
-        moved: Moved,
     },
     /// The slow-downs of earlier runs cannot be learned, with the reason. Plans are made without
     /// them, or with those of the last time.
@@ -184,10 +180,9 @@ pub enum News {
 }
 
 impl News {
-    /// Whether somebody should look at it: all messages but those about what the node mends or improves
-    /// itself.
+    /// Whether somebody should look at it: all messages but those about what the node mends itself.
     pub fn is_alarm(&self) -> bool {
-        !matches!(self, Self::PlanOutdated(_) | Self::Moved { .. })
+        !matches!(self, Self::PlanOutdated(_))
     }
 }
 
@@ -212,7 +207,6 @@ impl fmt::Display for News {
                 span(*aware_ns),
                 span(*unaware_ns)
             ),
-            Self::Moved { job, moved } => format!("job {job} is {moved}"),
             Self::NotLearned(why) => format!("slow-downs of earlier runs cannot be learned: {why}"),
             Self::Cancelled { process, job, cut, is_told } => {
                 let of_job = job.as_ref().map_or_else(String::new, |job| format!(" of job {job}"));

@@ -45,6 +45,13 @@ pub struct Moved {
     pub earlier_ns: u64,
 }
 
+impl Moved {
+    /// Returns what users may know. The CPUs and the gain depend on jobs and programs of others.
+    pub fn in_brief(&self) -> &'static str {
+        "planned on other CPUs because of the slow-downs of earlier runs"
+    }
+}
+
 impl fmt::Display for Moved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cpus, instead, kept, earlier_ns } = self;

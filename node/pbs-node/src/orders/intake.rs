@@ -185,6 +185,7 @@ impl Jobs {
                 run.id = Some(id);
                 run.submitted_at(now_unix_ns);
             }
+            self.tell_moved(first, listener);
         }
         let waiting = orders.into_iter().zip(&ids).zip(&ready);
         for ((order, &id), _) in waiting.filter(|(_, ready)| !**ready) {
@@ -458,6 +459,7 @@ impl Jobs {
             for (run, one) in self.runs[first..].iter_mut().zip(&taken) {
                 run.submitted_at(one.submitted_unix_ns);
             }
+            self.tell_moved(first, listener);
             return Vec::new();
         }
         // The node would refuse the plan of all of them: which of them it can have is found out one
@@ -499,6 +501,7 @@ impl Jobs {
         let plan = trial.plan(&one.order.submission.file)?;
         let first = self.commit(trial, plan, listener);
         self.runs[first].submitted_at(one.submitted_unix_ns);
+        self.tell_moved(first, listener);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use pbs_control::Options;
-use pbs_history::Corun;
+use pbs_history::{Corun, RunId};
 use pbs_interference::{Beside, Entry, Key, Level, Neighbour, Sample, Sharing, Slowdowns};
 use pbs_job::{job_from_toml, machine_from_toml};
 
@@ -27,6 +27,10 @@ impl Listener for Hears {
     fn news(&mut self, news: News) {
         assert!(!news.is_alarm(), "{news}");
         self.0.push(news.to_string());
+    }
+
+    fn moved(&mut self, run: RunId, job: &str, moved: &Moved) {
+        self.0.push(format!("{run} job {job} is {moved}"));
     }
 }
 
@@ -59,8 +63,8 @@ impl Node {
         node
     }
 
-    fn order(&mut self, order: Order) {
-        self.jobs.order(vec![order], &mut self.hears).unwrap();
+    fn order(&mut self, order: Order) -> RunId {
+        self.jobs.order(vec![order], &mut self.hears).unwrap()[0]
     }
 
     /// CPU of the first process of each job.
@@ -149,14 +153,16 @@ fn orders_are_placed_with_the_slowdowns_of_the_history() {
         node.order(order(60_000));
         let Expected { moved, .. } = node.jobs.would_order(&order(60_000)).unwrap();
         assert_eq!(node.hears.0, [""; 0]);
-        node.order(order(60_000));
+        let run = node.order(order(60_000));
         assert_eq!(node.cpus(), cpus);
         let is_moved = cpus == [0, 0];
         assert_eq!(moved.is_some(), is_moved);
         for news in &node.hears.0 {
-            let begin = "job sorts is planned on CPU 0 instead of 1: with the slow-downs of \
-                         earlier runs, all jobs together end ";
-            assert!(news.starts_with(begin), "{news}");
+            let begin = format!(
+                "{run} job sorts is planned on CPU 0 instead of 1: with the slow-downs of earlier \
+                 runs, all jobs together end "
+            );
+            assert!(news.starts_with(&begin), "{news}");
         }
         assert_eq!(node.hears.0.len(), usize::from(is_moved));
     }
@@ -332,6 +338,9 @@ fn timings_are_measured() {
         stretches.ends(&companions).unwrap();
         let took = begun.elapsed();
         println!("{cpus} CPUs, {} stretches: {took:?}, {look_ups} look-ups", stretches.count());
+        let begun = std::time::Instant::now();
+        let copy = controller.clone();
+        println!("copy of {} tasks and processes: {:?}", copy.size(), begun.elapsed());
     }
     drop(node);
 }
