@@ -122,6 +122,8 @@ pub struct Controller {
 struct ActiveRun {
     /// The job. Copies of a controller share it until it changes: it may have megabytes of words.
     job: Arc<Job>,
+    /// Its size ([`size_of`]).
+    size: usize,
     /// Expected lengths of the tasks at admission.
     expected_insns: Vec<u64>,
     /// Memory by process: the amount at admission, or the amount that was seen in use. The job's
@@ -306,10 +308,9 @@ impl Controller {
         Admitted { run, planned }
     }
 
-    /// Returns the number of tasks and processes of all runs, with a place or without: what a copy
-    /// of this has of each.
+    /// Returns the size of the jobs of all runs ([`size_of`]), with a place or without.
     pub fn size(&self) -> usize {
-        self.runs.values().map(|run| run.expected_insns.len() + run.tracks.len()).sum()
+        self.runs.values().map(|run| run.size).sum()
     }
 
     /// Plans runs that were admitted and have not begun anew, together: each task on its
@@ -968,9 +969,17 @@ impl Controller {
     }
 }
 
+/// Returns the number of tasks, of processes and of named dependencies of a job: what a copy of a
+/// controller has of it, and what its timing looks at.
+pub fn size_of(job: &Job) -> usize {
+    let named = job.tasks.iter().map(|task| task.senders.len() + task.after.len());
+    job.tasks.len() + job.processes.len() + named.sum::<usize>()
+}
+
 impl ActiveRun {
     fn new(job: Arc<Job>, tracks: Vec<Track>) -> Self {
         Self {
+            size: size_of(&job),
             expected_insns: job.tasks.iter().map(|task| task.insns).collect(),
             used_bytes: memory_bytes(&job),
             tracks,

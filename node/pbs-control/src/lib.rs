@@ -17,8 +17,8 @@ mod pace;
 mod track;
 
 pub use controller::{
-    Admitted, Answer, Beside, Cancelled, Companions, Controller, Grown, HandedOver, Missed,
-    Options, RunState, SlowedEnds, SoFar, Stretches,
+    size_of, Admitted, Answer, Beside, Cancelled, Companions, Controller, Grown, HandedOver,
+    Missed, Options, RunState, SlowedEnds, SoFar, Stretches,
 };
 pub use outlook::Outlook;
 pub use pace::Pace;

@@ -200,13 +200,16 @@ pub(crate) fn coruns(connection: &Connection) -> Result<Vec<Corun>> {
     CORUN.rows(connection, "fingerprint, task, variant, by_clock", corun)
 }
 
-/// Reads the last runs beside other tasks, the oldest first: as many as fit into `bytes`.
+/// Reads the last runs beside other tasks, the oldest first: as many as fit into `bytes`, and none
+/// before a damaged one.
 pub(crate) fn last_coruns(connection: &Connection, bytes: usize) -> Result<Vec<Corun>> {
     let mut statement = connection.prepare("SELECT * FROM corun ORDER BY rowid DESC")?;
     let mut rows = statement.query([])?;
     let (mut coruns, mut left) = (Vec::new(), bytes);
     while let Some(row) = rows.next()? {
-        let corun = corun(row)?;
+        let Ok(corun) = corun(row) else {
+            break;
+        };
         let Some(rest) = left.checked_sub(corun.held_bytes()) else {
             break;
         };

@@ -25,7 +25,7 @@ const LEARN_EVERY: Duration = Duration::from_secs(60);
 pub(crate) const MOST_BYTES: usize = 16 << 20;
 
 /// Memory of a run beside its own: its places in the tables.
-const PLACE_BYTES: usize = 128;
+const PLACE_BYTES: usize = 256;
 
 /// Runs of a task that are held: as many as the history has.
 const KEEP: usize = Options::DEFAULT.keep_samples as usize;
@@ -111,6 +111,11 @@ impl Recent {
     pub(crate) fn take(&mut self) -> Option<Vec<Arc<Corun>>> {
         std::mem::take(&mut self.is_new).then(|| self.coruns.values().cloned().collect())
     }
+
+    /// Nothing was learned from the runs that were taken: they are new again.
+    fn put_back(&mut self) {
+        self.is_new = true;
+    }
 }
 
 /// Slow-downs of the last runs, which are learned anew once in a while.
@@ -160,12 +165,16 @@ impl Learned {
         if self.learning.is_some() || !is_due {
             return;
         }
-        let Some(coruns) = recent.and_then(Recent::take) else {
+        let Some(recent) = recent else {
+            return;
+        };
+        let Some(coruns) = recent.take() else {
             return;
         };
         match Builder::new().name("slow-downs".into()).spawn(move || of_many_runs(&coruns)) {
             Ok(learning) => self.learning = Some(learning),
             Err(why) => {
+                recent.put_back();
                 self.ended = Some(Instant::now());
                 self.fail(why.to_string(), listener);
             }

@@ -10,7 +10,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pbs_control::{Admitted, Companions, Controller, SlowedEnds};
+use pbs_control::{size_of, Admitted, Companions, Controller, SlowedEnds};
 use pbs_interference::Slowdowns;
 use pbs_job::{cpu_list, Job, Machine};
 use pbs_text::span;
@@ -22,11 +22,11 @@ pub(crate) const MOST_TRIES: usize = 32;
 /// Number of stretches of planned tasks above which slow-downs are not regarded.
 const MOST_STRETCHES: usize = 256;
 
-/// Number of tasks and processes of all jobs above which slow-downs are not regarded: each try
-/// copies what is held of them. A job of one task has four of them.
+/// Number of tasks, processes and dependencies of all jobs above which slow-downs are not regarded:
+/// each try copies what is held of them, and times it.
 const MOST_COPIED: usize = 4 * MOST_STRETCHES;
 
-/// Steps of work that a copy takes for each task and each process.
+/// Steps of work that a copy takes for each task, each process and each dependency.
 const COPY_STEPS: u64 = 40;
 
 /// Steps of work that a timing takes for each slow-down that it looks up.
@@ -107,10 +107,10 @@ impl Tries<'_> {
 }
 
 /// Whether a plan and another job are not too large for tries. A plan may have many thousands of
-/// tasks, of which a copy alone takes long. Those of best effort and of runs that end are copied,
-/// too.
+/// tasks, of which a copy alone takes long, and a task may wait for as many others. Those of best
+/// effort and of runs that end are copied, too.
 pub(crate) fn is_small(controller: &Controller, job: &Job) -> bool {
-    controller.size() + job.tasks.len() + job.processes.len() <= MOST_COPIED
+    controller.size() + size_of(job) <= MOST_COPIED
 }
 
 /// A job that was admitted, and the plan with it.

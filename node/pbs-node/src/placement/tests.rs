@@ -290,25 +290,34 @@ fn tries_leave_work_for_best_effort() {
     assert_eq!(trial.work_left(), Some(left));
 }
 
-/// Jobs of best effort are not timed, but are copied by each try. Beyond a number of them, nothing
-/// is tried.
+/// Jobs of best effort are not timed, but are copied by each try. Beyond a number of tasks and of
+/// dependencies, nothing is tried.
 #[test]
 fn jobs_that_are_copied_have_a_bound() {
-    let wide: String = (0..600)
-        .map(|id| {
+    let large = |processes: u64, named: u64| {
+        let wide = (0..processes).map(|id| {
+            // Tasks have the numbers of their places in the text.
+            let after: Vec<String> = (0..named.min(id)).map(|task| task.to_string()).collect();
             format!(
                 "[[process]]\nid = {}\nmemory_bytes = 4096\ncommand = [\"sort\"]\n\
-                 tasks = [1000]\n",
-                id + 2
+                 tasks = [{{ insns = 1000, after = [{}] }}]\n",
+                id + 2,
+                after.join(", ")
             )
-        })
-        .collect();
-    let wide = format!("name = \"wide\"\nbest_effort = true\ndeadline_ns = \"600s\"\n{wide}");
-    for (has_wide, is_moved) in [(false, true), (true, false)] {
+        });
+        let wide: String = wide.collect();
+        format!("name = \"large\"\nbest_effort = true\ndeadline_ns = \"600s\"\n{wide}")
+    };
+    for (large, is_moved) in [
+        (None, true),
+        (Some(large(60, 0)), true),
+        (Some(large(600, 0)), false),
+        (Some(large(60, 59)), false),
+    ] {
         let mut node = Node::slowed("copied", 3.0);
         node.order(order(60_000));
-        if has_wide {
-            node.order(order_of(wide.clone()));
+        if let Some(large) = large {
+            node.order(order_of(large));
         }
         let expected = node.jobs.would_order(&order(60_000)).unwrap();
         assert_eq!(expected.moved.is_some(), is_moved);
