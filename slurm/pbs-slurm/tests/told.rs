@@ -208,3 +208,31 @@ fn an_unknown_job_keeps_no_nodes_from_others() {
         assert_eq!(lab.rows(job).pop().unwrap().outcome.unwrap(), "completed");
     }
 }
+
+/// Where plans move up again and again, a user is told once in ten seconds, and in the end of the
+/// plan that counts. A later start is told at once.
+#[test]
+fn an_earlier_plan_is_told_once_in_a_while() {
+    let mut lab = Lab::new("told-earlier");
+    let jobs: Vec<Key> = (1..=5).map(|job| lab.slurm.submit(job, 4, 8, 60, 600)).collect();
+    let last = lab.slurm.submit(6, 4, 8, 60, 5);
+    lab.seconds(12);
+    let shown = |lab: &Lab| lab.slurm.job(last).unwrap().start_s;
+    let first = shown(&lab);
+    assert_eq!(first, lab.row(last).start_s);
+    lab.slurm.cancel(jobs[1]);
+    lab.seconds(1);
+    let second = shown(&lab);
+    assert!(second < first && second == lab.row(last).start_s);
+    lab.slurm.cancel(jobs[2]);
+    lab.seconds(1);
+    assert_eq!(shown(&lab), second);
+    assert!(lab.row(last).start_s < second);
+    lab.seconds(12);
+    assert_eq!(shown(&lab), lab.row(last).start_s);
+    // Its user wants a later one.
+    let later_s = lab.now_s + 500;
+    lab.slurm.alter(last, |job| job.words = format!("pbs start={later_s}"));
+    lab.seconds(2);
+    assert_eq!((shown(&lab), lab.row(last).start_s), (Some(later_s), Some(later_s)));
+}

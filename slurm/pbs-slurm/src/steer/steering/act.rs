@@ -467,7 +467,12 @@ impl Steer {
     }
 
     /// Tells users when their jobs are planned, the soonest first.
-    pub(super) fn show(&mut self, manager: &Manager<Link>, controller: &mut dyn Controller) {
+    pub(super) fn show(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        now: Duration,
+    ) {
         self.show_waiting(manager, controller);
         if !controller.has_room() {
             return;
@@ -475,9 +480,11 @@ impl Steer {
         let planned = self.jobs.iter().filter_map(|(&key, of)| {
             let standing = manager.planner().standing(of.id)?;
             let start_s = standing.start_s.filter(|_| !standing.is_running)?;
-            let is_old =
-                of.committed.is_none() && of.shown != Shown::Plan(start_s, places(manager, of.id));
-            let is_due = is_old && !controller.is_ahead(key) && !self.is_unknown(key);
+            let is_old = of.shown.is_old(start_s, places(manager, of.id), now);
+            let is_due = of.committed.is_none()
+                && is_old
+                && !controller.is_ahead(key)
+                && !self.is_unknown(key);
             is_due.then_some((start_s, key, of.id))
         });
         let mut planned: Vec<(u64, Key, RequestId)> = planned.collect();
@@ -491,7 +498,8 @@ impl Steer {
             match controller.show(key, Some(start_s), &told) {
                 Ok(()) => {
                     if let Some(of) = self.jobs.get_mut(&key) {
-                        of.shown = Shown::Plan(start_s, places(manager, id));
+                        let places = places(manager, id);
+                        of.shown = Shown::Plan { start_s, places, since: now };
                     }
                 }
                 Err(why) => {

@@ -36,6 +36,8 @@ use crate::steer::wish::begin_s;
 const TOLD: &str = "controller: ";
 /// Plans, and declined jobs, that are shown at once at most; the soonest first.
 const SHOWN_AT_ONCE: usize = 100;
+/// Least time from one plan that a user is told to an earlier one.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
 /// New jobs that are planned in a turn at most: what is due must not wait for thousands.
 const NEW_AT_ONCE: usize = 200;
 /// Declined jobs that are tried again in a turn at most, beside the new ones.
@@ -117,8 +119,22 @@ enum Shown {
     Nothing,
     /// A start that is not valid any more, or of which nothing is known.
     Stale,
-    /// That start, on those places.
-    Plan(u64, u64),
+    /// That start, on those places, since that time.
+    Plan { start_s: u64, places: u64, since: Duration },
+}
+
+impl Shown {
+    /// Whether users have to be told of a plan. Of one that is earlier than what they read they are
+    /// told a while after the last time: where jobs end early, plans move up with each end.
+    fn is_old(self, start_s: u64, places: u64, now: Duration) -> bool {
+        match self {
+            Self::Plan { start_s: shown_s, places: of, since } => {
+                let is_other = (shown_s, of) != (start_s, places);
+                is_other && (start_s > shown_s || now.saturating_sub(since) >= TOLD_EVERY)
+            }
+            Self::Nothing | Self::Stale => true,
+        }
+    }
 }
 
 /// A job that is planned.
@@ -485,9 +501,9 @@ impl Steer {
         self.is_declined_first = !self.is_declined_first;
         if self.is_declined_first {
             self.tell_declined(manager, controller, now);
-            self.show(manager, controller);
+            self.show(manager, controller, now);
         } else {
-            self.show(manager, controller);
+            self.show(manager, controller, now);
             self.tell_declined(manager, controller, now);
         }
         self.explain(controller);
