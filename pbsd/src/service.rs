@@ -685,7 +685,7 @@ mod tests {
         assert_eq!(held_by(1000, &users, &Accounts::default()), one);
     }
 
-    /// How many jobs of others slow-downs would make late, only operators are told.
+    /// The number of jobs of others that slow-downs would make late is told to operators alone.
     #[test]
     fn users_are_told_little_about_slowdowns() {
         let moved = Moved { cpus: vec![1], instead: vec![0], kept: 3, earlier_ns: 0 };

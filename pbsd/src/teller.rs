@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// Who watches a job is told that it has other CPUs, and nothing about the jobs of others.
+    /// The owner of a job is told that it has other CPUs, and nothing about the jobs of others.
     #[test]
     fn a_job_with_other_cpus_is_reported_to_its_owner() {
         let (notices, mut watch) = tokio::sync::broadcast::channel(4);

@@ -4,8 +4,10 @@
 //! The planner does not start everything itself: another may be faster, or may not have received
 //! the last change of the plan. A running request is never moved. The plan follows it.
 
+use std::ops::Range;
+
 use crate::need::Need;
-use crate::placed::{taken, Placed};
+use crate::placed::{by_node, taken, Placed};
 use crate::planner::Planner;
 use crate::replan::Replanned;
 use crate::search::Place;
@@ -32,7 +34,7 @@ impl Planner {
         // It used nothing of the place that it had.
         let old = self.take_place(0, id);
         let others = self.take_planned(now_s, now_s + need.duration_s, nodes);
-        let is_free = self.has_room(&need, &standing.nodes, now_s);
+        let is_free = self.has_room(&need, &standing.nodes, &(now_s..now_s + need.duration_s));
         let place = is_free.then(|| self.place_of(&need, now_s, &standing)).flatten();
         let Some(place) = place else {
             for ((_, _, other), place) in others {
@@ -56,13 +58,12 @@ impl Planner {
         Some(replanned)
     }
 
-    /// Whether chunks fit on their nodes from now on, which may be out of use.
-    fn has_room(&self, need: &Need, chunks: &[Placed], now_s: u64) -> bool {
-        let over = now_s..now_s + need.duration_s;
+    /// Whether chunks fit throughout an interval on their nodes, which may be out of use.
+    pub(crate) fn has_room(&self, need: &Need, chunks: &[Placed], over: &Range<u64>) -> bool {
         let mut amounts = Vec::new();
-        chunks.iter().all(|chunk| {
-            taken(&self.machine, need, std::slice::from_ref(chunk), &mut amounts);
-            let left = self.nodes.left_over(&self.machine, chunk.node as usize, &over);
+        by_node(chunks).all(|on_node| {
+            taken(&self.machine, need, on_node, &mut amounts);
+            let left = self.nodes.left_over(&self.machine, on_node[0].node as usize, over);
             left.is_some_and(|left| amounts.iter().all(|&(of, amount)| amount <= left[of]))
         })
     }

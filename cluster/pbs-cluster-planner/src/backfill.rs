@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Backfilling: who was to start later moves up where somebody left (Keller, 5.4).
 
-use crate::need::Need;
-use crate::placed::{by_node, taken, Placed};
 use crate::planner::Planner;
 use crate::request::When;
 use crate::sweep::Sweep;
@@ -102,7 +100,8 @@ impl Planner {
             return false;
         }
         let placed = entry.place.as_ref().map_or(&[][..], |place| &place.nodes);
-        if is_fixed && !self.is_free_before(&need, placed, over.start) {
+        let before = over.start.saturating_sub(1)..over.start;
+        if is_fixed && !self.has_room(&need, placed, &before) {
             return false;
         }
         self.backfill.decisions += 1;
@@ -145,18 +144,6 @@ impl Planner {
                 true
             }
         }
-    }
-
-    /// Whether the chunks of a request would fit on their nodes in the second before its start.
-    fn is_free_before(&self, need: &Need, placed: &[Placed], start_s: u64) -> bool {
-        let before = start_s.saturating_sub(1)..start_s;
-        let mut amounts = Vec::new();
-        by_node(placed).all(|on_node| {
-            taken(&self.machine, need, on_node, &mut amounts);
-            let node = on_node[0].node as usize;
-            let free = self.nodes.free_over(&self.machine, node, &before);
-            free.is_some_and(|free| amounts.iter().all(|&(of, amount)| amount <= free[of]))
-        })
     }
 
     /// Returns the waiting requests that can no longer end in time.

@@ -455,11 +455,8 @@ fn graphs_that_are_run_are_decided_with_their_slowdowns() {
     }
 }
 
-/// A task that waits for another graph by the decision takes the thread of its task instead.
-#[test]
-fn graphs_that_are_run_do_not_wait_for_each_other() {
-    let all = ["one", "two", "three"].map(|name| graph(name, "0ns", &[("t", Some(100), None)]));
-    let question = question(&all).for_plans();
+/// Slow-downs of three graphs: the first slows both others and is slowed by each of them.
+fn slowed_by_the_first(question: &Question) -> Slowed {
     let pairs = [("one", "two"), ("one", "three"), ("two", "one"), ("three", "one")];
     let text = pairs.map(|(victim, other)| {
         format!(
@@ -468,7 +465,15 @@ fn graphs_that_are_run_do_not_wait_for_each_other() {
         )
     });
     let entries = slowdowns_from_toml(&text.concat()).unwrap();
-    let slowed = Slowed::new(&question, &entries, Sharing::default());
+    Slowed::new(question, &entries, Sharing::default())
+}
+
+/// A task that waits for another graph by the decision takes the thread of its task instead.
+#[test]
+fn graphs_that_are_run_do_not_wait_for_each_other() {
+    let all = ["one", "two", "three"].map(|name| graph(name, "0ns", &[("t", Some(100), None)]));
+    let question = question(&all).for_plans();
+    let slowed = slowed_by_the_first(&question);
     let scheduler = Scheduler::Greedy(GreedyOptions::default());
     let decided = decide(&question, &scheduler, Objective::default(), Some(&slowed), 5000).unwrap();
     assert_eq!(decided.makespan_ns, 300_000_000);
@@ -480,16 +485,8 @@ fn graphs_that_are_run_do_not_wait_for_each_other() {
 fn plans_name_the_task_that_others_wait_for() {
     let all = ["one", "two", "three"].map(|name| graph(name, "0ns", &[("t", Some(100), None)]));
     let question = question(&all);
-    let pairs = [("one", "two"), ("one", "three"), ("two", "one"), ("three", "one")];
-    let text = pairs.map(|(victim, other)| {
-        format!(
-            "[[slowdown]]\nvictim = \"{victim}\"\nbeside = [\"{other}\"]\n\
-             slowdown_permille = 4_000\n"
-        )
-    });
-    let entries = slowdowns_from_toml(&text.concat()).unwrap();
     let mut case = Case::new(&question, 0).unwrap();
-    case.slowed = Some(Slowed::new(&question, &entries, Sharing::default()));
+    case.slowed = Some(slowed_by_the_first(&question));
     let planned = plan(&case, &settings(SchedulerName::Greedy)).unwrap();
     assert_eq!(planned.slowed.as_ref().unwrap().with.makespan_ns, 200_000_000);
     let waits = planned.tasks.iter().filter_map(|row| row.placed.as_ref()?.waits_for.as_deref());

@@ -122,7 +122,7 @@ pub struct Controller {
 struct ActiveRun {
     /// The job. Copies of a controller share it until it changes: it may have megabytes of words.
     job: Arc<Job>,
-    /// Its size ([`size_of`]).
+    /// Size of the job ([`size_of`]).
     size: usize,
     /// Expected lengths of the tasks at admission.
     expected_insns: Vec<u64>,

@@ -89,7 +89,7 @@ struct Taken {
     job: Job,
     forecasts: Vec<Forecast>,
     admitted: Admitted,
-    /// Its change of CPUs because of slow-downs, if there is one.
+    /// Change of CPUs because of slow-downs, if there is one.
     moved: Option<Moved>,
 }
 

@@ -112,7 +112,7 @@ impl Recent {
         std::mem::take(&mut self.is_new).then(|| self.coruns.values().cloned().collect())
     }
 
-    /// Nothing was learned from the runs that were taken: they are new again.
+    /// Runs from which nothing was learned after they were taken are new again.
     fn put_back(&mut self) {
         self.is_new = true;
     }

@@ -143,7 +143,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// Those in the file cannot be read: only later ones are there.
+    /// An error if those in the file cannot be read: only later ones are there then.
     pub(crate) fn hold_recent(&mut self) -> Result<(), Error> {
         let recent = self.recent.insert(Recent::default());
         recent.add(&self.store.last_coruns(MOST_BYTES)?);

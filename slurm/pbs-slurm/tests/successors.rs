@@ -56,7 +56,7 @@ fn a_job_starts_once_nodes_are_seen_free() {
 
 /// A service moves requests up between its turns. The planner sees that nodes are being cleaned, and
 /// in the next turn that they are free, when the next job has its start within the window already.
-/// That job starts there at once, let go before or not.
+/// The job starts there at once, let go before or not.
 #[test]
 fn a_start_within_the_window_moves_up_on_its_nodes() {
     for (clean_s, settles) in [(1, 1), (1, 2), (2, 1), (3, 1)] {

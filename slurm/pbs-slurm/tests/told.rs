@@ -209,7 +209,7 @@ fn an_unknown_job_keeps_no_nodes_from_others() {
     }
 }
 
-/// Where plans move up again and again, a user is told once in ten seconds, and in the end of the
+/// A user whose plan moves up again and again is told once in ten seconds, and in the end of the
 /// plan that counts. A later start is told at once.
 #[test]
 fn an_earlier_plan_is_told_once_in_a_while() {

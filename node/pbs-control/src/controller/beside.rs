@@ -102,17 +102,7 @@ impl Controller {
                 }
             }
         }
-        let cpus: BTreeMap<usize, u32> =
-            self.cores.iter().map(|(&cpu, &core)| (core, cpu)).collect();
-        let lanes = cores.into_iter().map(|(core, mut order)| {
-            order.sort_unstable();
-            Lane {
-                cpu: cpus.get(&core).copied().unwrap_or(0),
-                order: order.into_iter().map(|(_, place)| place).collect(),
-                fixed: 0,
-            }
-        });
-        let lanes: Vec<Lane> = lanes.collect();
+        let lanes = self.lanes(cores);
         let Companions { slowdowns, sharing, .. } = companions;
         let found = arrange(&tasks, &lanes, slowdowns, sharing, Effort::default());
         let Some(found) = found.filter(|_| !tasks.is_empty()) else {
@@ -140,6 +130,21 @@ impl Controller {
             aware_ns: found.timing.makespan_ns,
             worst_permille,
         }))
+    }
+
+    /// Returns the tasks of each core, which are places in a list, in the order of their starts.
+    pub(super) fn lanes(&self, of_cores: BTreeMap<usize, Vec<(u64, usize)>>) -> Vec<Lane> {
+        let cpus: BTreeMap<usize, u32> =
+            self.cores.iter().map(|(&cpu, &core)| (core, cpu)).collect();
+        let lanes = of_cores.into_iter().map(|(core, mut order)| {
+            order.sort_unstable();
+            Lane {
+                cpu: cpus.get(&core).copied().unwrap_or(0),
+                order: order.into_iter().map(|(_, place)| place).collect(),
+                fixed: 0,
+            }
+        });
+        lanes.collect()
     }
 
     /// The ceiling factor of slots under the slow-downs that were planned with: a slot of

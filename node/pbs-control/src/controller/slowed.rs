@@ -95,8 +95,6 @@ impl Controller {
     /// made now.
     pub fn stretches(&self, companions: &Companions<'_>, now_ns: u64) -> Stretches {
         let zero_ns = self.start_ns(now_ns);
-        let cpus: BTreeMap<usize, u32> =
-            self.cores.iter().map(|(&cpu, &core)| (core, cpu)).collect();
         let mut found = Stretches {
             tasks: Vec::new(),
             lanes: Vec::new(),
@@ -143,15 +141,7 @@ impl Controller {
             }
             found.deadlines_ns.insert(id, active.job.deadline_ns.saturating_sub(zero_ns));
         }
-        let lanes = cores.into_iter().map(|(core, mut order)| {
-            order.sort_unstable();
-            Lane {
-                cpu: cpus.get(&core).copied().unwrap_or(0),
-                order: order.into_iter().map(|(_, place)| place).collect(),
-                fixed: 0,
-            }
-        });
-        found.lanes = lanes.collect();
+        found.lanes = self.lanes(cores);
         found
     }
 
@@ -172,7 +162,7 @@ impl Controller {
     ///
     /// # Errors
     ///
-    /// What there is too little of; nothing has changed then.
+    /// The lack that declines it; nothing has changed then.
     pub fn admit_as(
         &mut self,
         job: &Arc<Job>,

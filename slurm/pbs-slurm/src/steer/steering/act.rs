@@ -226,27 +226,34 @@ impl Steer {
     /// Returns the nodes that are being cleaned, and that nobody else uses, with the ends of the times
     /// that are booked for that.
     fn cleaned_s(&self, manager: &mut Manager<Link>) -> HashMap<String, u64> {
-        let mut kept: Vec<RequestId> = manager.engine_mut().kept.keys().copied().collect();
-        kept.retain(|&id| match manager.open_row(id) {
-            Some(row) => row.phase == Some(Phase::Releasing),
-            None => {
-                manager.engine_mut().kept.remove(&id);
-                false
+        let kept: Vec<RequestId> = manager.engine_mut().kept.keys().copied().collect();
+        let mut ends_s = HashMap::new();
+        for id in kept {
+            match manager.open_row(id) {
+                Some(row) if row.phase == Some(Phase::Releasing) => {
+                    ends_s.insert(id, row.end_s);
+                }
+                Some(_) => {}
+                None => {
+                    manager.engine_mut().kept.remove(&id);
+                }
             }
-        });
-        let mut cleaned: HashMap<&String, Option<u64>> = HashMap::new();
+        }
         // Nobody knows where a job runs whose row can't be read.
         let has_hidden = self.world.unread.iter().any(|row| row.is_waiting != Some(true));
-        if kept.is_empty() || has_hidden {
+        if ends_s.is_empty() || has_hidden {
             return HashMap::new();
         }
+        let mut cleaned: HashMap<&String, Option<u64>> = HashMap::new();
         for job in &self.world.jobs {
-            if !matches!(job.state, JobState::Running | JobState::Completing(_)) {
-                continue;
-            }
-            let id = self.jobs.get(&job.key).map(|of| of.id).filter(|id| kept.contains(id));
-            let id = id.filter(|_| job.state != JobState::Running);
-            let end_s = id.and_then(|id| manager.open_row(id)?.end_s);
+            let end_s = match job.state {
+                JobState::Running => None,
+                JobState::Completing(_) => {
+                    let of = self.jobs.get(&job.key);
+                    of.and_then(|of| *ends_s.get(&of.id)?)
+                }
+                JobState::Pending(_) | JobState::Over(_) => continue,
+            };
             for node in &job.nodes {
                 let of_all = cleaned.entry(node).or_insert(end_s);
                 *of_all = of_all.filter(|of_all| Some(*of_all) == end_s);
@@ -274,7 +281,7 @@ impl Steer {
         let is_whole = nodes.iter().all(takes);
         let is_alone = job.demands.licenses.is_empty() && job.demands.throttle == 0;
         let is_free = site.limits.is_empty() && site.pools.is_empty();
-        is_whole && is_alone && is_free && !self.is_timed(manager, key, now.as_secs())
+        is_whole && is_alone && is_free && !self.is_timed(manager, key, now)
     }
 
     /// Holds what was let go and has its place later now than it had then, on other nodes before the
@@ -318,7 +325,7 @@ impl Steer {
             return;
         }
         let told = self.with_lost(manager, key, &plan_text(manager, &nodes, start_s));
-        let is_timed = self.is_timed(manager, key, now.as_secs());
+        let is_timed = self.is_timed(manager, key, now);
         let Some(of) = self.jobs.get_mut(&key) else {
             return;
         };
@@ -371,13 +378,13 @@ impl Steer {
         }
     }
 
-    /// Whether a job must not begin at a time before its planned start, even if its nodes are free:
-    /// its user wants a later start, or the batch system does not count the disk space that it needs.
-    fn is_timed(&self, manager: &Manager<Link>, key: Key, at_s: u64) -> bool {
+    /// Whether a job must not begin before its planned start, even if its nodes are free: its user
+    /// wants a later start, or the batch system does not count the disk space that it needs.
+    fn is_timed(&self, manager: &Manager<Link>, key: Key, now: Duration) -> bool {
         let row = self.jobs.get(&key).and_then(|of| manager.open_row(of.id));
         let start_s = row.as_ref().and_then(own_start_s);
         let tmp_bytes = self.world.job(key).map_or(0, |job| job.demands.tmp_bytes);
-        tmp_bytes > 0 || start_s.is_some_and(|start_s| start_s > at_s)
+        tmp_bytes > 0 || start_s.is_some_and(|start_s| Duration::from_secs(start_s) > now)
     }
 
     /// Holds a job that was let go. If it has started meanwhile it runs on, and the plan follows.

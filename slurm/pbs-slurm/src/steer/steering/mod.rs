@@ -119,7 +119,7 @@ enum Shown {
     Nothing,
     /// A start that is not valid any more, or of which nothing is known.
     Stale,
-    /// That start, on those places, since that time.
+    /// A planned start, on those places, since that time.
     Plan { start_s: u64, places: u64, since: Duration },
 }
 
