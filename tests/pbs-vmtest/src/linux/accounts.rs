@@ -199,8 +199,13 @@ pub fn waiting_is_sleeping() -> Verdict {
         let mut trio = Trio::waiting(waits)?;
         let pid = trio.waiting.pid();
         let before = schedstat(pid)?;
-        let samples = samples_of_running()?;
-        check_eq!(samples[100], 2, "tasks that can run, mostly: {samples:?}");
+        let mut fewest = 0;
+        // A thread of the kernel that belongs to this CPU may want it for long before it gets it.
+        eventually("only the test and the running process can run", || {
+            fewest = running().unwrap_or(0);
+            fewest == 2
+        })
+        .map_err(|why| format!("{why}: {fewest} can"))?;
         sleep_ms(WAIT_MS);
         reaches_state(pid, 'S')?;
         let after = schedstat(pid)?;
