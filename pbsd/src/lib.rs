@@ -4,6 +4,7 @@
 pub mod allocations;
 pub mod calls;
 pub(crate) mod counted;
+pub mod drained;
 pub mod inbox;
 pub mod limits;
 pub mod process;

@@ -24,6 +24,7 @@ use pbs_node::{
 use pbs_plan::{Config, Dispatch};
 use pbs_socket::{journal, notify, AccountFiles};
 use pbsd::allocations::Allocations;
+use pbsd::drained::Drained;
 use pbsd::inbox::{inbox, Sender};
 use pbsd::limits::Limits;
 use pbsd::service::Service;
@@ -226,6 +227,12 @@ fn run(cli: &Cli) -> Result<(), String> {
         config: Some(Config { dispatch: cli.dispatch as u64, ..planner_config(*node.config()) }),
     };
     node.serve(machine, &settings).map_err(text)?;
+    let drained = Drained::beside(&cli.history);
+    let is_drained = drained.is_set();
+    if is_drained.map_err(|error| format!("{}: {error}", drained.path().display()))? {
+        node.drain(true).map_err(text)?;
+        journal::info("pbsd: the node is drained, as it was; pbsctl service resume ends that");
+    }
     if cli.learn_slowdowns {
         node.learn_from_history().map_err(text)?;
     }
@@ -255,7 +262,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     // Beside the socket: it is to be gone after a boot, as the socket is.
     let allocations = cli.socket.with_file_name("allocations");
     let allocations = Allocations::open(&allocations, Topology::of_this_machine());
-    let served = Service::new(node, signals, allocations, limits).run(&mut inbox);
+    let served = Service::new(node, signals, allocations, limits, drained).run(&mut inbox);
     notify::tell("STOPPING=1");
     served.map_err(text)
 }

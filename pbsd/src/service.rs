@@ -24,6 +24,7 @@ use pbs_uapi::clock::unix_ns;
 
 use crate::allocations::{Allocations, Step};
 use crate::counted::Counted;
+use crate::drained::Drained;
 use crate::inbox::{Answer, Inbox, Request};
 use crate::limits::{Limits, ANSWER_ENDED_JOBS, SUBMISSION_JOBS};
 use crate::refusal::refusal;
@@ -46,6 +47,7 @@ pub struct Service {
     signals: Signals,
     allocations: Allocations,
     limits: Limits,
+    drained: Drained,
     counted: Counted,
     account_files: AccountFiles,
     looked: Instant,
@@ -59,18 +61,20 @@ type Started = (Vec<RunId>, Answer<Vec<Job>>);
 
 impl Service {
     /// The service of a node that runs jobs. `signals` are those of the thread that runs
-    /// it.
+    /// it. `drained` is the mark by which the next service knows of a drain.
     pub fn new(
         node: Node<Teller>,
         signals: Signals,
         allocations: Allocations,
         limits: Limits,
+        drained: Drained,
     ) -> Self {
         Self {
             node,
             signals,
             allocations,
             limits,
+            drained,
             counted: Counted::default(),
             account_files: AccountFiles::default(),
             looked: Instant::now(),
@@ -254,7 +258,7 @@ impl Service {
                 give(
                     answer,
                     if caller.is_operator {
-                        self.node.drain(drained).map_err(refusal).and_then(|()| self.status())
+                        self.drain(drained)
                     } else {
                         Err(not_permitted("draining the node"))
                     },
@@ -525,6 +529,15 @@ impl Service {
             processes: processes.collect(),
             programs: programs.filter(|_| may_read).collect(),
         })
+    }
+
+    /// Stops admission, or resumes it, for this service and those after it.
+    fn drain(&mut self, drained: bool) -> Result<Status, Refusal> {
+        self.drained.set(drained).map_err(|error| Refusal::Failed {
+            why: format!("{}: {error}", self.drained.path().display()),
+        })?;
+        self.node.drain(drained).map_err(refusal)?;
+        self.status()
     }
 
     fn status(&self) -> Result<Status, Refusal> {

@@ -196,7 +196,7 @@ pub fn service_takes_jobs() -> Verdict {
 
 fn takes_jobs_inner() -> Verdict {
     prepare()?;
-    let (_service, mut client) = serve()?;
+    let (service, mut client) = serve()?;
     let long = job("long", "sha256sum data data data data", 600_000_000, 20_000);
     let jobs = client.submit(&[long]).context("submit")?;
     let long = jobs[0].number;
@@ -306,6 +306,12 @@ fn takes_jobs_inner() -> Verdict {
     let jobs = client.submit(&[waits]).context("submit while it drains")?;
     check_eq!(jobs[0].state, "waiting", "while it drains: {jobs:?}");
     check_eq!(jobs[0].reason.as_deref(), Some("draining"), "reason");
+    // The next service is drained, too.
+    drop((client, service));
+    let (_service, mut client) = serve()?;
+    check_eq!(client.status().context("status")?.state, "draining", "after a restart");
+    let job = client.show(&number(jobs[0].number)).context("show")?.job;
+    check_eq!(job.reason.as_deref(), Some("draining"), "reason after a restart");
     client.drain(false).context("resume")?;
     all_over(&mut client)?;
     Ok(())
