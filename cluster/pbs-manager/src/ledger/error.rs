@@ -111,7 +111,8 @@ impl fmt::Display for Error {
             Self::Busy(path) => {
                 write!(
                     f,
-                    "{}: another process has been writing to it for a minute; try again later",
+                    "{}: another process has held it for a minute; stop the planner that has it \
+                     (pbs-clusterd with its socket, or pbsctl cluster serve), or try again later",
                     path.display()
                 )
             }

@@ -89,8 +89,9 @@ fn guard(path: &Path, suffix: &str, text: &[u8]) -> io::Result<()> {
     match new {
         Ok(mut file) => {
             if geteuid().is_root() {
-                // The owner of the ledger has to open it, too.
-                fchown(&file, Some(of.uid()), Some(of.gid()))?;
+                // The owner of the ledger has to open it, too. A group that gets no rights stays: a
+                // service without capabilities cannot give a file to a group that it is not in.
+                fchown(&file, Some(of.uid()), is_of_group.then_some(of.gid()))?;
             }
             file.set_permissions(fs::Permissions::from_mode(mode))?;
             io::Write::write_all(&mut file, text)
