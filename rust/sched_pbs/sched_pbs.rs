@@ -30,12 +30,11 @@
 //!
 //! In the order of taking: the CPU hotplug lock (readers: installing or dropping a plan), the
 //! control mutex ([`plans::control`]: one change of plans at a time), the seats of one CPU
-//! ([`percpu::cpu::Cpu::seats`]: one thread enters or leaves the class there at a time), the lock
-//! of one run queue (all of a CPU's [`state::State`]), and the raw lock of the event ring, which is
-//! held for a copy. The timer and the irq_work take the lock of their CPU's run queue from hard
-//! interrupt context. Nothing is allocated or freed and nothing sleeps under the lock of a run
-//! queue. The only thread that is woken under it sleeps on it and is granted the CPU
-//! ([`engine::lock::wake_granted`]).
+//! ([`percpu::cpu::Cpu::seats`]: one thread enters or leaves the class there at a time), and the
+//! lock of one run queue (all of a CPU's [`state::State`]). The rings have no lock. The timer and
+//! the irq_work take the lock of their CPU's run queue from hard interrupt context. Nothing is
+//! allocated or freed and nothing sleeps under the lock of a run queue. The only thread that is
+//! woken under it sleeps on it and is granted the CPU ([`engine::lock::wake_granted`]).
 
 use crate::{
     linux::{sched_class, table::table},

@@ -95,6 +95,7 @@ impl State {
             && before(node.until_ns())
             && before(self.left_insns().map(count_ns))
             && before(self.threads.as_ref().and_then(Threads::deferred_until_ns))
+            && before(self.delayed_until_ns(self.clock.recent_ns()))
     }
 
     /// The next moment that matters, as of `now_ns`, and whether it is one at which a count is
@@ -104,6 +105,9 @@ impl State {
         let mut at_ns = node.and_then(|node| node.until_ns()).unwrap_or(u64::MAX);
         if node.is_some_and(|node| node.is_unfinished()) {
             at_ns = at_ns.min(now_ns + AGAIN_NS);
+        }
+        if let Some(delayed_ns) = self.delayed_until_ns(now_ns) {
+            at_ns = at_ns.min(delayed_ns);
         }
         if let Some(deferred_ns) = self.threads.as_ref().and_then(Threads::deferred_until_ns) {
             at_ns = at_ns.min(deferred_ns);
@@ -121,12 +125,17 @@ impl State {
             && self.running_seat().is_some_and(Seat::is_unenforced)
         {
             at_ns = at_ns.min(now_ns + ENFORCE_NS);
-        } else if !self.occupancy.runs() && self.threads.as_ref().is_some_and(Threads::has_delayed)
-        {
-            // The class has no tick that checks them.
-            at_ns = at_ns.min(now_ns + DELAY_NS);
         }
         (at_ns.max(self.timer.earliest_ns(now_ns)), by_count)
+    }
+
+    /// Time at which threads are checked that sleep on the run queue, if there are any: a tick
+    /// checks them only where the class runs and the CPU has ticks.
+    fn delayed_until_ns(&self, now_ns: u64) -> Option<u64> {
+        let threads = self.threads.as_ref()?;
+        threads
+            .has_delayed()
+            .then(|| now_ns.saturating_add(DELAY_NS))
     }
 
     /// Instructions that the running thread, or the one that replaces it as it goes to sleep, may

@@ -134,11 +134,11 @@ fn enter(
         }
     };
     if let Some(refused) = refused {
-        give_up_seat(task);
+        give_up_seat(cpu, task);
         return Err(refused);
     }
     if let Err(error) = sched_class::set_policy(task, bindings::SCHED_PBS, 0) {
-        give_up_seat(task);
+        give_up_seat(cpu, task);
         return Err(AttachRefusal::Kernel(error));
     }
     // It had to leave meanwhile, as it exits, as its plan goes, or as its cpuset shrinks.
@@ -146,7 +146,7 @@ fn enter(
     if leaving == 0 {
         return Ok(());
     }
-    eject(task)?;
+    eject(cpu, task)?;
     Err(match leaving {
         LEAVE_SILENTLY => AttachRefusal::Exiting,
         LEAVE_CPUSET => AttachRefusal::Cpuset(cpu.number()),

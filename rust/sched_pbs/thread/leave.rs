@@ -69,11 +69,11 @@ pub(super) fn seat<R>(task: &Task, function: impl FnOnce(&Seat) -> R) -> Option<
     .flatten()
 }
 
-/// Takes the seat of a thread whose policy is another one, if it has one.
-pub(super) fn give_up_seat(task: &Task) {
-    let Some(cpu) = seat_cpu(task) else {
-        return;
-    };
+/// Takes the seat of a thread whose policy is another one, if it has one of that CPU.
+///
+/// On another CPU, a thread that is about to be attached has a seat before it has the policy: that
+/// seat is its attacher's, who holds the `seats` of that CPU.
+pub(super) fn give_up_seat(cpu: &Cpu, task: &Task) {
     cpu.lock(|rq, cpu, state| {
         let number = entity::seat_of(rq, task);
         let Some(seat) = state.threads.as_ref().and_then(|t| t.get(number)) else {
@@ -108,7 +108,7 @@ pub(crate) fn detach(task: &Task) -> Result {
     if attached != Some(true) {
         return Err(ESRCH);
     }
-    eject(task)
+    eject(cpu, task)
 }
 
 /// Number of seats that are checked with the run queue locked.
@@ -134,7 +134,7 @@ pub(crate) fn eject_leaving(cpu: &Cpu) {
             continue;
         };
         from = number + 1;
-        if eject(&task).is_err() {
+        if eject(cpu, &task).is_err() {
             pr_warn!(
                 "thread {} could not be taken out of the class\n",
                 task.pid()
@@ -155,7 +155,9 @@ pub(crate) fn eject_leaving(cpu: &Cpu) {
 extern "C" fn sched_pbs_left(task: *mut bindings::task_struct) {
     // SAFETY: The caller has a reference to the task.
     let task = unsafe { Task::from_raw(task) };
-    give_up_seat(task);
+    if let Some(cpu) = seat_cpu(task) {
+        give_up_seat(cpu, task);
+    }
     // If it waits at the edge of user space, its wait is over.
     sched_class::wake_up(task);
 }
@@ -218,10 +220,13 @@ pub(super) fn leave_class(task: &Task) {
     let _ = sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task));
 }
 
-/// Gives a thread back to the fair class.
-pub(super) fn eject(task: &Task) -> Result {
+/// Gives a thread back to the fair class, whose seat is one of `cpu`. Its `seats` are locked.
+///
+/// That the thread is to leave was seen with the run queue locked. Another policy that somebody
+/// sets between that and this call is lost, as if it had been set earlier.
+pub(super) fn eject(cpu: &Cpu, task: &Task) -> Result {
     sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task))?;
     // If it did not have our policy, its seat was not taken yet.
-    give_up_seat(task);
+    give_up_seat(cpu, task);
     Ok(())
 }
