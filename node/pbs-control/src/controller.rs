@@ -5,6 +5,7 @@ mod answering;
 mod awaited;
 mod beside;
 mod best_effort;
+mod cut;
 mod hand_over;
 mod room;
 mod slowed;
@@ -30,6 +31,7 @@ use crate::{End, Measured, Outlook, Pace};
 
 pub use beside::{Beside, Companions};
 use best_effort::{others, set_aside};
+use cut::Cuts;
 use room::Room;
 pub use slowed::{SlowedEnds, Stretches};
 
@@ -136,6 +138,8 @@ struct ActiveRun {
     rogue: Option<(usize, usize)>,
     /// The last answer has it behind all others.
     is_behind: bool,
+    /// Processes that ended before their tasks did.
+    cuts: Cuts,
 }
 
 /// A run that was admitted.
@@ -697,9 +701,12 @@ impl Controller {
             EventKind::ProcessEnded if event.value == 0 => track.ended(End::Complete),
             EventKind::ProcessEnded => {
                 track.ended(End::Cut);
-                self.cancel_after(run, process);
+                active.cuts.at_once(process);
             }
-            EventKind::Ejected => track.ended(End::Cut),
+            EventKind::Ejected => {
+                track.ended(End::Cut);
+                active.cuts.later();
+            }
             _ => {
                 if position < tasks.len() {
                     track.at(position, event.retired_insns);
@@ -767,63 +774,11 @@ impl Controller {
         std::mem::take(&mut self.grown)
     }
 
-    /// Cancels what can't go on, directly or through others, since a process ended
-    /// before its tasks did: whole processes, for what is left of one would only
-    /// wait. What does not depend on it goes on, and so the answer is a new plan.
-    fn cancel_after(&mut self, run: RunId, cut: usize) {
-        let Some(active) = self.runs.get_mut(&run) else {
-            return;
-        };
-        let ended = active.ended();
-        let job = &active.job;
-        let open = |process: usize| {
-            let tasks = job.processes[process].tasks.iter();
-            tasks.copied().filter(|&task| !ended[task])
-        };
-        let mut gone = vec![cut];
-        let mut is_gone = vec![false; job.processes.len()];
-        is_gone[cut] = true;
-        let mut next = 0;
-        while let Some(&process) = gone.get(next) {
-            next += 1;
-            for after in open(process).flat_map(|task| job.successors(task)) {
-                let process = job.tasks[after].process;
-                let is_over = active.tracks[process].end().is_some();
-                if !is_over && !std::mem::replace(&mut is_gone[process], true) {
-                    gone.push(process);
-                }
-            }
-        }
-        for &process in &gone[1..] {
-            // One that only forks and joins is nowhere but in the job.
-            let runs = open(process).any(|task| active.expected_insns[task] > 0);
-            active.tracks[process].ended(End::Cancelled);
-            if runs {
-                self.cancelled.push(Cancelled { run, process, cut });
-                self.failed = true;
-            }
-        }
-    }
-
-    /// Cancels the dependents of all processes that were cut, also before a take-over, or by
-    /// leaving the class. The next plan will contain neither these processes nor the dependencies
-    /// on them.
-    fn cancel_cut(&mut self) {
-        let mut cut = Vec::new();
-        for (&run, active) in self.runs.iter().filter(|(_, active)| !active.has_no_place) {
-            let tracks = active.tracks.iter().enumerate();
-            let ended = tracks.filter(|(_, track)| track.end() == Some(End::Cut));
-            cut.extend(ended.map(|(process, _)| (run, process)));
-        }
-        for (run, process) in cut {
-            self.cancel_after(run, process);
-        }
-    }
-
     /// The processes that were cancelled since this was last asked: their programs
     /// are to be ended. The class holds them until then, and the next plan leaves
     /// them out.
     pub fn cancelled(&mut self) -> Vec<Cancelled> {
+        self.cancel_at_once();
         std::mem::take(&mut self.cancelled)
     }
 
@@ -859,12 +814,14 @@ impl Controller {
             }
             Some(ProcessState::Done) => {
                 track.ended(End::Cut);
-                self.cancel_after(run, process);
+                active.cuts.at_once(process);
+                self.cancel_at_once();
             }
             Some(ProcessState::Absent) => {
                 // It had a thread, unless it has not come that far.
                 if track.has_begun() || known.ended_tasks > 0 || known.retired_insns > 0 {
                     track.ended(End::Cut);
+                    active.cuts.later();
                 }
             }
             _ => {
@@ -891,7 +848,20 @@ impl Controller {
         self.store.run(run).and_then(first_task_ns)
     }
 
-    /// Returns the state of a run; `None`: there is no such run.
+    /// Returns the end of each process of a run that has ended; `None`: there is no such run.
+    pub fn ends(&self, run: RunId) -> Option<Vec<Option<End>>> {
+        self.runs.get(&run).map(ActiveRun::ends)
+    }
+
+    /// Whether a process of a run has ended; `None`: there is no such run, or no such process.
+    pub fn has_process_ended(&self, run: RunId, process: usize) -> Option<bool> {
+        let active = self.runs.get(&run)?;
+        let track = active.tracks.get(process)?;
+        Some(track.end().is_some() || !active.is_planned(process) && active.is_over())
+    }
+
+    /// Returns the state of a run, with what was measured of all its tasks; `None`: there is no such
+    /// run.
     pub fn run(&self, run: RunId) -> Option<RunState> {
         let active = self.runs.get(&run)?;
         let planned_end_ns = self.store.run(run).map(pbs_planner::Run::end_ns);
@@ -986,6 +956,7 @@ impl ActiveRun {
             has_no_place: false,
             rogue: None,
             is_behind: false,
+            cuts: Cuts::default(),
             job,
         }
     }
@@ -1041,6 +1012,10 @@ impl ActiveRun {
 
     /// Reduces the reserved memory to what is used or was asked for.
     fn reserve_no_growth(&mut self) {
+        let mut reserved = self.job.processes.iter().map(|process| process.memory_bytes);
+        if reserved.by_ref().eq(self.used_bytes.iter().copied()) {
+            return;
+        }
         let processes = Arc::make_mut(&mut self.job).processes.iter_mut();
         for (process, &used_bytes) in processes.zip(&self.used_bytes) {
             process.memory_bytes = used_bytes;

@@ -622,10 +622,10 @@ impl Jobs {
     /// Numbers, in plans, of the processes of a run whose end was not heard.
     fn open_processes(&mut self, index: usize) -> Vec<u32> {
         let run = self.runs[index].run;
-        let Some(state) = self.controller.run(run) else {
+        let Some(ends) = self.controller.ends(run) else {
             return Vec::new();
         };
-        let open = state.ends.iter().enumerate();
+        let open = ends.iter().enumerate();
         let open = open.filter(|(_, end)| end.is_none());
         let open: Vec<usize> = open.map(|(process, _)| process).collect();
         let numbers = open.into_iter();
@@ -712,8 +712,7 @@ impl Jobs {
     pub(crate) fn has_process_ended(&self, number: u32) -> bool {
         let known = self.controller.process(number);
         known.is_none_or(|(run, process)| {
-            let run = self.controller.run(run);
-            run.is_none_or(|run| run.ends.get(process).is_none_or(Option::is_some))
+            self.controller.has_process_ended(run, process).unwrap_or(true)
         })
     }
 
@@ -818,11 +817,9 @@ impl Jobs {
             let number = of.map_or(0, |(_, process)| active.job.processes[process].id);
             programs.push(ProgramEnd::new(number, exited));
         }
-        let state = self.controller.run(run);
-        let completed = state.is_some_and(|state| {
-            let mut ends = state.ends.iter();
-            ends.all(|end| *end == Some(End::Complete))
-        });
+        let ends = self.controller.ends(run);
+        let completed =
+            ends.is_some_and(|ends| ends.iter().all(|end| *end == Some(End::Complete)));
         let result = RunResult::of(&Facts {
             cancelled: active.cancelled.as_deref(),
             over_memory,
@@ -841,7 +838,7 @@ impl Jobs {
         let history = self.ledger.history_or_news(&active.job.name, uid, listener);
         let exits = exits.into_iter().map(|exited| exited.exit).collect();
         let outcome = outcome::of(&active, figures.as_ref(), &history, result, exits);
-        if self.controller.run(run).is_some_and(|state| state.ends.iter().any(Option::is_none)) {
+        if self.controller.ends(run).is_some_and(|ends| ends.iter().any(Option::is_none)) {
             self.controller.cancel(run);
         }
         self.controller.forget(run);
@@ -957,8 +954,8 @@ fn note_begin(
 
 /// Notes the end of a run for another planner, if all its processes have ended.
 fn note_end_of_run(controller: &Controller, ledger: &mut Ledger, active: &ActiveJob) {
-    let state = controller.run(active.run);
-    let is_over = state.is_some_and(|state| state.ends.iter().all(Option::is_some));
+    let ends = controller.ends(active.run);
+    let is_over = ends.is_some_and(|ends| ends.iter().all(Option::is_some));
     if let (true, Some(id), Some(ended_ns)) = (is_over, active.id, active.ended_ns()) {
         ledger.ended(id, ended_ns);
     }

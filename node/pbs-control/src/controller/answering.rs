@@ -81,6 +81,7 @@ impl Controller {
     ///
     /// Fails if the node would refuse the plan.
     pub fn answer(&mut self, now_ns: u64) -> Result<Answer, Vec<Problem>> {
+        self.cancel_at_once();
         if !self.is_asked() {
             return Ok(Answer::Nothing);
         }
@@ -169,21 +170,22 @@ impl Controller {
         let outlook = self.options.outlook;
         let sigma_t2_permille = self.options.config.unwrap_or(Config::DEFAULT).sigma_t2_permille;
         for active in self.runs.values_mut() {
-            let job = Arc::make_mut(&mut active.job);
+            let job = &active.job;
+            let mut changed = Vec::new();
             for (process, track) in active.tracks.iter().enumerate() {
                 let (expected_insns, mut retired_insns) = track.sums_insns();
                 let tasks = &job.processes[process].tasks;
                 let mut sum_insns = expected_insns;
                 for (position, &task) in tasks.iter().enumerate().skip(track.position()) {
                     let expected_insns = active.expected_insns[task];
-                    let insns = &mut job.tasks[task].insns;
-                    if position == track.position() && track.retired_insns() > 0 {
+                    let known_insns = job.tasks[task].insns;
+                    let insns = if position == track.position() && track.retired_insns() > 0 {
                         let now_insns = track.retired_insns();
                         // The signal may be among events that were lost.
                         let is_late = track.is_signalled()
                             || now_insns >= scaled(expected_insns, sigma_t2_permille);
-                        *insns = if is_late {
-                            outlook.of_running((*insns).max(1), now_insns)
+                        let insns = if is_late {
+                            outlook.of_running(known_insns.max(1), now_insns)
                         } else {
                             outlook.of_unsignalled(expected_insns, now_insns)
                         };
@@ -191,12 +193,21 @@ impl Controller {
                             sum_insns = sum_insns.saturating_add(expected_insns);
                             retired_insns = retired_insns.saturating_add(now_insns);
                         }
+                        insns
                     } else {
-                        *insns = outlook.of_coming(expected_insns, sum_insns, retired_insns);
-                    }
+                        outlook.of_coming(expected_insns, sum_insns, retired_insns)
+                    };
                     // A plan with a longer one is no plan, for nobody.
-                    *insns = (*insns).min(MAX_SLOT_INSNS);
+                    let insns = insns.min(MAX_SLOT_INSNS);
+                    if insns != known_insns {
+                        changed.push((task, insns));
+                    }
                 }
+            }
+            // Copies of the controller share a job until it changes.
+            if !changed.is_empty() {
+                let job = Arc::make_mut(&mut active.job);
+                changed.into_iter().for_each(|(task, insns)| job.tasks[task].insns = insns);
             }
         }
     }

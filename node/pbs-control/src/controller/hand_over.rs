@@ -30,6 +30,7 @@ impl Controller {
     /// still want an answer. Whoever does not answer calls [`Controller::refused`], or
     /// [`Controller::handed_back`] to be asked again.
     pub fn hand_over(&mut self, cpu: u32, others: impl Fn(u32) -> bool, now_ns: u64) -> HandedOver {
+        self.cancel_at_once();
         if !self.is_asked() {
             return HandedOver::Nothing;
         }

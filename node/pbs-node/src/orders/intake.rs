@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Requests of users about the jobs of a node: to accept, hold and end them.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use pbs_history::{Kind, NewRun, Outcome, RunId};
@@ -110,13 +111,17 @@ impl Jobs {
     ) -> Result<Vec<RunId>, Error> {
         let (now_ns, now_unix_ns) = (monotonic_ns(), unix_ns());
         let mut ready = Vec::with_capacity(orders.len());
+        let mut before = BTreeSet::new();
         for order in &orders {
             order.has_possible_times()?;
             self.has_cpus_of(&order.submission)?;
-            let terms = &order.terms;
-            for id in terms.after.iter().chain(&terms.after_ok) {
-                self.ledger.run(RunId(*id))?;
-            }
+            before.extend(order.terms.after.iter().chain(&order.terms.after_ok).copied());
+        }
+        // Each is asked of the history once, however many elements of an array name it.
+        for id in before {
+            self.ledger.run(RunId(id))?;
+        }
+        for order in &orders {
             ready.push(match order.waits(|id| self.ended(id)) {
                 Waits::No if self.backlog.is_drained() || self.asks_first() => false,
                 Waits::No => self.take_room(order),
@@ -527,11 +532,11 @@ impl Jobs {
     /// Returns the end of a run; `None`: it has not ended. A run that is no longer known has ended
     /// in an unknown way.
     pub(crate) fn ended(&self, id: RunId) -> Option<Ended> {
-        let is_open = self.backlog.has(id) || self.runs.iter().any(|run| run.id == Some(id));
-        if is_open {
-            return None;
-        }
+        // An end is remembered, and never becomes undone: what is open is looked at second.
         self.backlog.end_of(id, || {
+            if self.backlog.has(id) || self.runs.iter().any(|run| run.id == Some(id)) {
+                return None;
+            }
             let outcome = match self.ledger.run(id) {
                 Ok(run) => run.outcome?,
                 Err(Error::History(pbs_history::Error::NoRun(_))) => Outcome::Unknown,
