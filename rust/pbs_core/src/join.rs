@@ -4,7 +4,7 @@
 //! tasks can end.
 
 use super::circle::Circle;
-use super::memory::{pause, Memory};
+use super::memory::{pause, Interrupted, Memory};
 use super::plan::{Edge, Plan, Slot};
 use super::refusal::{Fault, Refusal};
 use super::sort::sort;
@@ -144,7 +144,7 @@ impl<M: Memory> Walk<'_, '_, M> {
                 M::pause()?;
                 let index = self.going;
                 self.going = self.walkers.get(index as usize).map_or(NONE, |w| w.next);
-                self.advance(index);
+                self.advance(index)?;
             }
         }
         let stuck = (0..self.walkers.len() as u32).find(|&index| self.edge_of(index).is_some());
@@ -167,14 +167,16 @@ impl<M: Memory> Walk<'_, '_, M> {
         self.find(plan.predecessors.get(edge.predecessor as usize)?.id)
     }
 
-    fn advance(&mut self, index: u32) {
-        while let Some((_, edge)) = self.edge_of(index) {
+    fn advance(&mut self, index: u32) -> Result<(), Interrupted> {
+        while let Some((number, edge)) = self.edge_of(index) {
+            pause::<M>(number)?;
             let Some(awaited) = self.awaited(index, &edge) else {
                 break;
             };
             if !self.has_ended(awaited, edge.task) {
                 self.reach(index, edge.position);
-                return self.wait(index, awaited, edge.task);
+                self.wait(index, awaited, edge.task);
+                return Ok(());
             }
             if let Some(walker) = self.walkers.get_mut(index as usize) {
                 walker.edge += 1;
@@ -185,6 +187,7 @@ impl<M: Memory> Walk<'_, '_, M> {
             Some(process.count)
         });
         self.reach(index, count.unwrap_or(0));
+        Ok(())
     }
 
     /// Whether the task of that id can end, as far as is known.

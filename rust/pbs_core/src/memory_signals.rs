@@ -53,6 +53,13 @@ impl<M: Memory> Node<M> {
         is_new
     }
 
+    /// Whether samples of `p` are of no use later: it has not begun, and its first sample after that
+    /// is new.
+    pub fn is_sampled_too_early(&self, p: u32) -> bool {
+        let run = self.processes.get(p);
+        run.is_some_and(|run| !run.done && !run.is_active())
+    }
+
     /// Sum of the memory peaks of the processes of this CPU that have begun and not ended.
     pub fn memory_bytes(&self) -> u64 {
         self.processes.sums().memory_bytes()

@@ -64,6 +64,9 @@ const SHORT: u64 = 4;
 /// A time in user space of this many ways or more shows the pace.
 const LONG: u64 = 64;
 
+/// Number of times that no pace is faster than the nominal one.
+const FASTEST: u64 = 64;
+
 /// One, as a deviation of the pace.
 const DEVIATION_ONE: u64 = 1 << 20;
 
@@ -326,7 +329,9 @@ impl Predictor {
     fn learn_pace(&mut self, user_ns: u64, retired_insns: u64) {
         // Twenty bits of fraction are enough, and leave room for hours.
         let seen_fp20 = (user_ns.min(1 << 43) << 20) / retired_insns.max(1);
-        let seen_fp32 = seen_fp20.saturating_mul(1 << 12).max(1);
+        // A timer that came late says nothing of the pace: nothing is that much faster.
+        let least_fp32 = (self.nominal_fp32 / FASTEST).max(1);
+        let seen_fp32 = seen_fp20.saturating_mul(1 << 12).max(least_fp32);
         let pace_fp32 = self.ns_per_insn_fp32.max(1);
         let off = if seen_fp32 < pace_fp32 {
             self.ns_per_insn_fp32 = seen_fp32;

@@ -101,6 +101,11 @@ impl Windows {
         windows
     }
 
+    /// Execution time of the present window.
+    pub(super) fn execution_ns(&self) -> u64 {
+        self.execution_ns
+    }
+
     /// Monotonic time at which the present period ends.
     pub(super) fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.period_ns)

@@ -218,6 +218,35 @@ fn background_is_shared_by_windows() {
     assert_eq!(granted(&scene), (2, Grant::AfterPlan));
 }
 
+/// A process that stays in the kernel, or that is early, has a turn in the background like others.
+#[test]
+fn background_is_shared_with_a_process_that_retires_nothing() {
+    let config = Config {
+        window_period_ns: 1_000_000,
+        window_unallocated_ns: 10_000,
+        ..FLOATS
+    };
+    let mut scene = Scene::ready(config, plan(&[(1, 10), (2, 10)], &[(1, 5000), (2, 6000)]));
+    scene.run_as_told(22);
+    scene.run_as_told(22);
+    scene.run(1_000_000 - 44);
+    let mut turns = [0, 0];
+    for _ in 0..20 {
+        let p = scene.granted();
+        turns[p as usize - 1] += 1;
+        if p == 1 {
+            scene.run(1_000_000);
+        } else {
+            // It blocks and wakes up, and is ranked anew.
+            scene.wait(500_000);
+            scene.set(2, Presence::Blocked);
+            scene.set(2, Presence::Ready);
+            scene.wait(500_000);
+        }
+    }
+    assert!(turns.iter().all(|&turns| turns >= 8), "{turns:?}");
+}
+
 #[test]
 fn process_that_cannot_keep_its_deadline_goes_behind_those_that_can() {
     let slots = [(1, 1000), (2, 1000), (3, 1000)];

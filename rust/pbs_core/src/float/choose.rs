@@ -60,7 +60,7 @@ impl<M: Memory> Node<M> {
     /// In the background turns last to the end of the window.
     fn end_turn(&mut self, turn: u64) {
         if let Some(p) = self.grant.process().filter(|_| self.grant.turn() != turn) {
-            self.rank_in_background(p);
+            self.age_in_background(p);
         }
     }
 

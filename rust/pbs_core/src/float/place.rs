@@ -47,7 +47,8 @@ pub(in super::super) enum Came {
 pub(in super::super) struct Place {
     pub(in super::super) level: Level,
     /// Deadline of the slot, counted from the begin of the plan; in the background the
-    /// lateness of the process when it took the place.
+    /// lateness of the process when it took the place, and its turns since in which it became no
+    /// later.
     pub(in super::super) key: u64,
     /// Number of the slot, or [`NO_SLOT`].
     pub(in super::super) number: u32,

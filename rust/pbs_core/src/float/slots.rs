@@ -108,13 +108,33 @@ impl<M: Memory> Node<M> {
         self.floating.put(self.processes.runs_mut(), p, list);
     }
 
-    /// In the background the process with the least lateness comes first.
-    pub(super) fn rank_in_background(&mut self, p: u32) {
+    /// In the background the process with the least lateness comes first.  None falls behind its
+    /// rank again: see [`age_in_background`](Self::age_in_background).
+    fn rank_in_background(&mut self, p: u32) {
         let (Some(run), Some(place)) = (self.processes.get(p), self.floating.place_mut(p)) else {
             return;
         };
         if place.level == Level::Background {
-            place.key = run.lateness_insns().max(0).unsigned_abs();
+            let late_insns = run.lateness_insns().max(0).unsigned_abs();
+            place.key = place.key.max(late_insns);
+        }
+    }
+
+    /// Ranks `p`, whose turn in the background has ended.  If it is no later than before, it has
+    /// stayed in the kernel, or is early: then the turn counts as if it had retired instructions
+    /// all the time.  Otherwise it would have all turns, and the others none.
+    pub(super) fn age_in_background(&mut self, p: u32) {
+        let turn_insns = self.rates.of(p).to_insns(self.windows.execution_ns());
+        let (Some(run), Some(place)) = (self.processes.get(p), self.floating.place_mut(p)) else {
+            return;
+        };
+        if place.level == Level::Background {
+            let late_insns = run.lateness_insns().max(0).unsigned_abs();
+            place.key = if late_insns > place.key {
+                late_insns
+            } else {
+                place.key.saturating_add(turn_insns)
+            };
         }
     }
 
