@@ -28,7 +28,7 @@ use kernel::{
 pub(crate) struct Front {
     /// The planner's number for the process.
     process: u32,
-    /// The progress, packed by [`pack`]; only rises.
+    /// The progress, packed by [`pack`]. The number of ended tasks only rises.
     ended: AtomicU64,
     /// The least task that a CPU has noted to wait for, [`NOBODY`]: none.
     awaited_task: AtomicU32,
@@ -39,7 +39,7 @@ pub(crate) struct Front {
 /// No task, and no CPU.
 pub(crate) const NOBODY: u32 = u32::MAX;
 
-/// Packs the progress into a number that rises.
+/// Packs the progress into a number.
 fn pack(ended: Ended) -> u64 {
     u64::from(ended.before_task) << 1 | u64::from(ended.is_last)
 }
@@ -74,7 +74,16 @@ impl Front {
 
     /// Sets the progress of the process: calls `interrupt` with each CPU that waits for that.
     pub(crate) fn tell(&self, ended: Ended, interrupt: impl Fn(u32)) {
-        self.ended.fetch_max(pack(ended), Ordering::Release);
+        // A process that no CPU had any more may be in a plan again: then it is not gone.
+        let _ = self
+            .ended
+            .fetch_update(Ordering::Release, Ordering::Relaxed, |before| {
+                let before_task = unpack(before).before_task.max(ended.before_task);
+                Some(pack(Ended {
+                    before_task,
+                    ..ended
+                }))
+            });
         // Between this and the following, as in `wait`; see the top of the file.
         fence(Ordering::SeqCst);
         let awaited_task = self.awaited_task.load(Ordering::Relaxed);

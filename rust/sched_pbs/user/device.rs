@@ -202,6 +202,9 @@ impl Drop for PlanWriter {
 /// Size of the pieces in which a plan is copied.
 const PIECE_BYTES: usize = 1 << 16;
 
+/// Faults in succession after which memory of a reader counts as absent.
+const MAX_FAULTS: u32 = 8;
+
 /// Copies the written plan; stops if the caller is killed.
 fn take_in(user: &mut IovIterSource<'_>) -> Result<KVVec<u8>> {
     let len = user.len();
@@ -500,6 +503,8 @@ impl MiscDevice for Device {
             return Err(EINVAL);
         }
         let mut total = 0;
+        // Memory may seem to be there, and not take what is written: by its tag, for example.
+        let mut faults = 0;
         loop {
             let mut reader = file.reader.lock();
             let mut absent = false;
@@ -511,6 +516,7 @@ impl MiscDevice for Device {
                 if !absent {
                     reader.pass();
                     total += BYTES;
+                    faults = 0;
                 }
             }
             let seq = reader.seq();
@@ -518,8 +524,11 @@ impl MiscDevice for Device {
             // other users of this file wait for.
             drop(reader);
             if absent {
+                faults += 1;
                 match give_way().and_then(|()| user.fault_in(BYTES)) {
-                    Ok(()) => continue,
+                    Ok(()) if faults < MAX_FAULTS => continue,
+                    Ok(()) if total == 0 => return Err(EFAULT),
+                    Ok(()) => return Ok(total),
                     Err(error) if total == 0 => return Err(error),
                     Err(_) => return Ok(total),
                 }
