@@ -6,6 +6,7 @@ use pbs_uapi::clock::monotonic_ns;
 use crate::csi;
 use crate::layout::RUNNING;
 use crate::node::Locked;
+use crate::overdue::Stopped;
 use crate::table::{Entry, State};
 use crate::Error;
 
@@ -42,8 +43,8 @@ pub enum Claimed {
     Changed,
     /// The device is taken, or others are before in its queue.
     Busy {
-        /// Expected end of the first task in execution there; 0: no task is in execution, but
-        /// others are before in the queue.
+        /// Expected end of the first task in execution there; 0: enough devices are free, but
+        /// a task that is before in the queue has not started on them.
         until_ns: u64,
     },
     /// Somebody has removed the entry: the task is not known any more.
@@ -62,8 +63,8 @@ impl Locked<'_> {
     ///
     /// The queue of a device is first in, first out, in the order of rounds and submission: a
     /// task does not overtake a scheduled one of another process that is ready, and whose
-    /// owner knows so. If all devices are taken, those of stopped processes' overdue tasks are
-    /// lent to it.
+    /// owner knows so. If it can't start, it overtakes waiting tasks of stopped processes, and
+    /// the devices of their overdue tasks are lent to it.
     ///
     /// # Errors
     ///
@@ -110,8 +111,9 @@ impl Locked<'_> {
         Ok(Claimed::Started { instance })
     }
 
-    /// The first of so many devices of the type that are free, or when some may be. Devices of
-    /// other processes' tasks that are lent at `lent_ns` count as free.
+    /// The first of so many devices of the type that are free, or when some may be. With
+    /// `lent_ns`, devices of other processes' tasks that are lent then count as free, and waiting
+    /// tasks of stopped processes don't count.
     fn free_on(
         &self,
         own: &Entry,
@@ -121,9 +123,9 @@ impl Locked<'_> {
     ) -> Result<Result<Option<u32>, Occupation>, Error> {
         let (generation, units) = (self.generation(), claim.units);
         let options = &self.node.options;
-        let (mut used, mut until_ns, mut is_behind) = (0_u64, 0, false);
+        let (mut used, mut until_ns) = (0_u64, 0);
         let mut is_by_others = false;
-        let mut taken = Vec::new();
+        let (mut taken, mut before) = (Vec::new(), Vec::new());
         for other in self.entries()? {
             if other.device != Some(claim.device) || other.slot == own.slot {
                 continue;
@@ -145,12 +147,24 @@ impl Locked<'_> {
             } else {
                 let knows = other.is_ready && other.acknowledged == generation;
                 let is_before = other.place() < own.place();
-                is_behind |=
-                    is_other && other.is_scheduled && own.is_scheduled && knows && is_before;
+                if is_other && other.is_scheduled && own.is_scheduled && knows && is_before {
+                    before.push(other);
+                }
             }
         }
-        let is_free = used + u64::from(units) <= u64::from(count) || used == 0;
-        if !is_free || (is_behind && !claim.overtakes) {
+        let has_room = |units: u32| used + u64::from(units) <= u64::from(count) || used == 0;
+        if !has_room(units) {
+            return Ok(Err(Occupation { until_ns, is_by_others }));
+        }
+        if claim.overtakes {
+            before.clear();
+        } else if lent_ns.is_some() {
+            let mut stopped = Stopped::default();
+            before.retain(|other| !stopped.is_stopped(other.owner));
+        }
+        if let Some(next) = before.iter().min_by_key(|other| other.place()) {
+            // A task that has no room waits for the end of others. One that has could start.
+            let until_ns = if has_room(next.units) { 0 } else { until_ns };
             return Ok(Err(Occupation { until_ns, is_by_others }));
         }
         // Only the end of what is taken, or the beginning, can be the first of what is free.

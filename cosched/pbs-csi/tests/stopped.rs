@@ -5,12 +5,13 @@
 
 mod common;
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 
-use common::{claim_of, devices, master, task, Directory, MILLISECOND};
-use pbs_csi::{clean, list, Claimed, Entry, Error, Node, Options, Owner, Removal, State};
+use common::{all_on_gpu, claim_of, devices, master, task, Directory, MILLISECOND};
+use pbs_csi::{clean, list, Claim, Claimed, Entry, Error, Node, Options, Owner, Removal, State};
 use pbs_uapi::clock::monotonic_ns;
 
 const SHARED: &str = "PBS_CSI_TEST_SHARED";
@@ -55,6 +56,25 @@ fn child() {
     let node = Node::open(&options).unwrap();
     node.lock().unwrap().join_devices(&devices()).unwrap();
     let slots = node.lock().unwrap().register(&[task(1, &[]), task(2, &[])]).unwrap();
+    if role.starts_with("waits") {
+        wait_in_the_queue(&directory, &node, &slots);
+    } else {
+        hold_the_gpu(&directory, &node, &slots, &role);
+    }
+}
+
+/// Fetches a decision about two tasks, and starts none of them.
+fn wait_in_the_queue(directory: &Path, node: &Node, slots: &[u32]) {
+    std::fs::write(directory.join("registered"), "").unwrap();
+    let own: Vec<(u32, u64)> = slots.iter().copied().zip([1, 2]).collect();
+    until("the parent publishes", || directory.join("published").exists());
+    node.lock().unwrap().fetch(&own).unwrap().expect("there is no master");
+    std::fs::write(directory.join("fetched"), "").unwrap();
+    until("the parent lets it end", || directory.join("end").exists());
+}
+
+/// Has the GPU for the first of two tasks until the parent lets it end.
+fn hold_the_gpu(directory: &Path, node: &Node, slots: &[u32], role: &str) {
     if role == "stopped-with-the-lock" {
         // After it has entered itself as the holder, and before it has the device.
         LEFT.store(1, Ordering::Relaxed);
@@ -95,6 +115,29 @@ impl Holder {
         let holder = Self::start(name);
         until("the child has the GPU", || holder.path("holds").exists());
         holder
+    }
+
+    /// A child with two tasks that are first in the queue of the two threads, and take that many
+    /// each. It has fetched this, and starts none of them. Behind them are two tasks of this
+    /// process.
+    fn before_the_threads(name: &str, units: u32) -> (Self, Other) {
+        let holder = Self::start(name);
+        until("the child has registered", || holder.path("registered").exists());
+        let other = Other::new(&impatient(holder.directory.path()));
+        let snapshot = master(&other.node);
+        let mut placements = all_on_gpu(&snapshot);
+        for placement in &mut placements {
+            placement.device = 0;
+            placement.best_index = 0;
+            let is_own = placement.owner == other.node.owner();
+            placement.units = if is_own { 1 } else { units };
+        }
+        other.node.lock().unwrap().publish(snapshot.generation, &placements).unwrap();
+        let own: Vec<(u32, u64)> = other.slots.iter().copied().zip([8, 9]).collect();
+        other.node.lock().unwrap().fetch(&own).unwrap().expect("there is no master");
+        holder.say("published");
+        until("the child has fetched", || holder.path("fetched").exists());
+        (holder, other)
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -149,9 +192,18 @@ impl Other {
 
     /// Claims the GPU for the first or the second task.
     fn claim(&self, index: usize) -> Claimed {
+        self.claim_on(1, index, false)
+    }
+
+    /// Claims a thread for the first or the second task.
+    fn claim_thread(&self, index: usize) -> Claimed {
+        self.claim_on(0, index, false)
+    }
+
+    fn claim_on(&self, device: u32, index: usize, overtakes: bool) -> Claimed {
         let (slot, number) = (self.slots[index], 8 + index as u64);
-        let claim = claim_of(slot, number, self.node.generation(), 1, 1, 1);
-        self.node.lock().unwrap().claim(claim).unwrap()
+        let claim = claim_of(slot, number, self.node.generation(), device, 1, 1);
+        self.node.lock().unwrap().claim(Claim { overtakes, ..claim }).unwrap()
     }
 }
 
@@ -241,6 +293,39 @@ fn an_overdue_task_of_a_running_process_keeps_its_device() {
     assert_eq!((cleaned.entries, cleaned.overdue), (0, 1));
     assert_eq!(other.claim(0), Claimed::Started { instance: Some(0) });
     assert!(holder.child.try_wait().unwrap().is_none());
+}
+
+/// Others don't wait for tasks that a stopped process can't start.
+#[test]
+fn waiting_tasks_of_a_stopped_process_keep_nobody_from_free_devices() {
+    let (holder, other) = Holder::before_the_threads("waits-stopped", 1);
+    assert_eq!(other.claim_thread(0), Claimed::Busy { until_ns: 0 });
+    holder.signal(libc::SIGSTOP);
+    until("it is stopped", || holder.owner().is_stopped());
+    assert_eq!(other.claim_thread(0), Claimed::Started { instance: Some(0) });
+    assert_eq!(other.claim_thread(1), Claimed::Started { instance: Some(1) });
+    // Its tasks are still there.
+    let tasks = other.node.lock().unwrap().entries().unwrap();
+    assert_eq!(tasks.iter().map(|of| of.task).collect::<Vec<_>>(), [1, 2, 8, 9]);
+}
+
+/// Patience with a task that could start runs also while others of the type are busy.
+#[test]
+fn a_process_behind_an_idle_one_is_told_that_devices_are_free() {
+    let (_holder, other) = Holder::before_the_threads("waits-idle", 1);
+    let started = other.claim_on(0, 0, true);
+    assert_eq!(started, Claimed::Started { instance: Some(0) });
+    assert_eq!(other.claim_thread(1), Claimed::Busy { until_ns: 0 });
+}
+
+/// A task that needs more threads than are free waits for the end of others, and is not idle.
+#[test]
+fn a_process_behind_a_wide_task_is_told_when_threads_may_be_free() {
+    let (_holder, other) = Holder::before_the_threads("waits-wide", 2);
+    let started = other.claim_on(0, 0, true);
+    assert_eq!(started, Claimed::Started { instance: Some(0) });
+    let claimed = other.claim_thread(1);
+    assert!(matches!(claimed, Claimed::Busy { until_ns: 1.. }), "{claimed:?}");
 }
 
 /// A debugger may stop one thread while the others run.

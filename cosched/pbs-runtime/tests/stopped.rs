@@ -7,11 +7,13 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
 use common::{adding, co_scheduled, gpu, number, until, Directory, MILLISECOND};
-use pbs_csi::{Entry, Node, State};
+use pbs_csi::{Begun, Csi, Device, Entry, NewTask, Node, Placement, State};
 use pbs_runtime::{Access, CoScheduling, Graph, Model, Options, Region, Runtime, Task, Variant};
 use rustix::process::{kill_process, Pid, Signal};
 
@@ -30,6 +32,7 @@ fn child() {
     match role.as_str() {
         "holder" => holder(&shared),
         "worker" => worker(&shared),
+        "idler" => idler(&shared),
         other => panic!("{other}"),
     }
 }
@@ -80,6 +83,59 @@ fn worker(shared: &Path) {
     }
     runtime.run(&graph).unwrap();
     assert_eq!(value(&region), 10);
+}
+
+/// A task that is ready for one of two threads, and does not start. All tasks of the other process
+/// that wait are behind it.
+fn idler(shared: &Path) {
+    let node = Node::open(&options(shared).co_scheduling.unwrap().shared).unwrap();
+    let mut locked = node.lock().unwrap();
+    let cpu = Device { name: "cpu".into(), models: 0b11, count: 2 };
+    let devices = locked.join_devices(&[cpu]).unwrap();
+    let csi = Csi {
+        owner: node.owner(),
+        task: 1,
+        dependencies: Vec::new(),
+        reverse_dependencies: Vec::new(),
+        best_index: None,
+        variants: vec![pbs_csi::Variant {
+            model: Model::Cpu.number(),
+            threads: 1,
+            runtime_ns: 1_000_000,
+            device: devices[0],
+        }],
+        transfer_ns: 0,
+        is_transfer: false,
+    };
+    let new =
+        NewTask { csi, is_ready: true, device: Some(devices[0]), units: 1, runtime_ns: 1_000_000 };
+    let slots = locked.register(&[new]).unwrap();
+    drop(locked);
+    fs::write(shared.join("note-idles"), "").unwrap();
+    until("two tasks of the other process wait", || {
+        let entries = node.lock().unwrap().entries().unwrap();
+        entries.iter().filter(|of| of.state == State::Waiting).count() == 3
+    });
+    let Begun::Master(snapshot) = node.lock().unwrap().begin().unwrap() else {
+        panic!("there is another master");
+    };
+    // In the order of registration.
+    let placements = snapshot.waiting.iter().zip(1..).map(|(of, round)| Placement {
+        slot: of.entry.slot,
+        owner: of.entry.owner,
+        task: of.entry.task,
+        best_index: 0,
+        round,
+        priority: 0,
+        device: devices[0],
+        units: 1,
+        runtime_ns: 1_000_000,
+    });
+    let placements: Vec<_> = placements.collect();
+    node.lock().unwrap().publish(snapshot.generation, &placements).unwrap();
+    node.lock().unwrap().fetch(&[(slots[0], 1)]).unwrap().unwrap();
+    fs::write(shared.join("note-decided"), "").unwrap();
+    until("the parent lets it go", || shared.join("note-go").exists());
 }
 
 /// A child, killed at the end of a test.
@@ -146,6 +202,43 @@ fn a_stopped_process_keeps_nobody_waiting() {
     fs::write(note("note-go"), "").unwrap();
     holder.ends_well();
     nothing_is_left(&directory);
+}
+
+/// A process that runs, but does not start its tasks, keeps others from no free thread for longer
+/// than their patience, although they are busy on another thread.
+#[test]
+fn an_idle_process_keeps_nobody_from_free_threads() {
+    let directory = Directory::new("idle");
+    let note = |name: &str| directory.path().join(name);
+    let mut idler = Process::start(&directory, "idler");
+    until("a task waits", || note("note-idles").exists());
+    let mut options = options(directory.path());
+    options.threads = 2;
+    let how = options.co_scheduling.as_mut().unwrap();
+    how.determination = pbs_cosched::Determination::NEVER;
+    let runtime = Runtime::new(options).unwrap();
+    let mut graph = Graph::new();
+    let decided = note("note-decided");
+    let first = Variant::cpu(move |_| {
+        until("the idle process decides", || decided.exists());
+        Ok(())
+    });
+    let first = graph.add(Task::new("first").variant(first.taking(MILLISECOND)));
+    let has_begun = Arc::new(AtomicU32::new(0));
+    for name in ["one", "another"] {
+        let has_begun = has_begun.clone();
+        let both = Variant::cpu(move |_| {
+            has_begun.fetch_add(1, Ordering::Relaxed);
+            until("both run at once", || has_begun.load(Ordering::Relaxed) == 2);
+            Ok(())
+        });
+        graph.add(Task::new(name).variant(both.taking(MILLISECOND)).after(first));
+    }
+    let report = runtime.run(&graph).unwrap();
+    assert_eq!(report.alone_because, None);
+    assert!(report.tasks[1..].iter().all(|of| of.is_co_scheduled));
+    fs::write(note("note-go"), "").unwrap();
+    idler.ends_well();
 }
 
 /// Others may have a task for overdue as soon as the patience is over.
