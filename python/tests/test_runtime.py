@@ -178,6 +178,25 @@ class Graphs(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeFailure, "start the graph again"):
             started.wait()
 
+    def test_a_task_runs_no_graph_on_its_own_runtime(self) -> None:
+        code = (
+            "from sched_pbs.runtime import *\n"
+            "own, other = (Runtime(RuntimeOptions(threads=1)) for _ in range(2))\n"
+            "def run(runtime, function):\n"
+            "    graph = TaskGraph()\n"
+            "    graph.task('runs').implementation(function)\n"
+            "    return runtime.run(graph)\n"
+            "def run_own(context):\n"
+            "    try:\n"
+            "        run(own, lambda context: None)\n"
+            "    except RuntimeFailure as failure:\n"
+            "        print(failure.reason.name, flush=True)\n"
+            "run(own, run_own)\n"
+            "run(own, lambda context: run(other, run_own))\n"
+        )
+        ran = self.python(code)
+        self.assertEqual((ran.stdout, ran.stderr), ("GRAPH\nGRAPH\n", ""))
+
     def test_a_graph_is_freed_with_its_functions(self) -> None:
         def function(context: TaskContext) -> None:
             return None

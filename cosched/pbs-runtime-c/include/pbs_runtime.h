@@ -189,8 +189,9 @@ int pbs_rt_graph_deadline(struct pbs_rt_graph *graph, uint64_t deadline_ns);
 
 /*
  * Runs a graph to its end; it can be run again.  If the variable SCHED_PBS_GRAPH names a file, the
- * first graph is written there instead, and the call yields PBS_RT_EANNOUNCED.  The report may be NULL.  The function of a
- * task may run graphs on other runtimes only: its own yields PBS_RT_EGRAPH.
+ * first graph is written there instead, and the call yields PBS_RT_EANNOUNCED.  The report may be
+ * NULL.  The function of a task may run graphs on other runtimes only: its own yields
+ * PBS_RT_EGRAPH, also in the background and in tasks of the graphs that it runs.
  */
 int pbs_rt_run(struct pbs_rt *runtime, struct pbs_rt_graph *graph,
 	       struct pbs_rt_report *report);

@@ -4,7 +4,7 @@
 use std::ffi::c_int;
 use std::thread::{Builder, JoinHandle};
 
-use pbs_runtime::Runtime;
+use pbs_runtime::{Nesting, Runtime};
 
 use crate::error::{handle, invalid, number, shared, Failure};
 use crate::graph::OwnGraph;
@@ -42,7 +42,12 @@ pub unsafe extern "C" fn pbs_rt_start(runtime: *mut Runtime, graph: *mut OwnGrap
         let (runtime, graph) = unsafe { (shared(runtime)?, shared::<OwnGraph>(graph)?) };
         let running = Running::new(graph.regions())?;
         let lent = Lent { runtime, graph, running };
-        let thread = Builder::new().name("pbs-run".into()).spawn(|| lent.run());
+        // A task that waits for the run has its runtime until then.
+        let nesting = Nesting::of_this_thread();
+        let thread = Builder::new().name("pbs-run".into()).spawn(|| {
+            nesting.pass_to_this_thread();
+            lent.run()
+        });
         let thread = thread.map_err(|error| invalid(format!("no thread for the run: {error}")))?;
         Ok(Started(thread))
     })

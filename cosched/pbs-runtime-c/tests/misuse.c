@@ -2,6 +2,7 @@
 /* What can be done wrong: each is an error, and none ends the program. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pbs_runtime.h"
 
@@ -26,13 +27,25 @@ static int fails(struct pbs_rt_context *context, void *argument)
 
 /* What the function below runs, and where. */
 static struct pbs_rt *own, *other;
-static struct pbs_rt_graph *within, *beside;
+static struct pbs_rt_graph *within, *beside, *around;
+
+/* A task of the other runtime, started by one of the own. */
+static int runs_around(struct pbs_rt_context *context, void *argument)
+{
+	(void)context;
+	(void)argument;
+	WANT(PBS_RT_EGRAPH, pbs_rt_run(own, beside, NULL));
+	WANT(PBS_RT_EGRAPH, pbs_rt_wait(pbs_rt_start(own, beside), NULL));
+	return 0;
+}
 
 static int runs(struct pbs_rt_context *context, void *argument)
 {
 	(void)context;
 	(void)argument;
 	WANT(PBS_RT_EGRAPH, pbs_rt_run(own, beside, NULL));
+	WANT(PBS_RT_EGRAPH, pbs_rt_wait(pbs_rt_start(own, beside), NULL));
+	WANT(PBS_RT_OK, pbs_rt_wait(pbs_rt_start(other, around), NULL));
 	/* It has a region of the graph that is running. */
 	WANT(PBS_RT_EINVAL, pbs_rt_run(other, within, NULL));
 	return strcmp(pbs_rt_last_error(), "a region is of a graph that is running");
@@ -57,6 +70,9 @@ static void nested(const struct pbs_rt_options *options)
 	other = pbs_rt_new(options);
 	within = pbs_rt_graph_new();
 	beside = pbs_rt_graph_new();
+	around = pbs_rt_graph_new();
+	pbs_rt_graph_task(around, "runs", NULL);
+	pbs_rt_task_function(around, 0, PBS_RT_CPU, 1, 1, runs_around, NULL);
 	pbs_rt_graph_task(graph, "runs", NULL);
 	pbs_rt_task_function(graph, 0, PBS_RT_CPU, 1, 1, runs, NULL);
 	pbs_rt_graph_task(graph, "nothing", NULL);
@@ -73,6 +89,7 @@ static void nested(const struct pbs_rt_options *options)
 	pbs_rt_graph_free(graph);
 	pbs_rt_graph_free(within);
 	pbs_rt_graph_free(beside);
+	pbs_rt_graph_free(around);
 	pbs_rt_region_free(region);
 	pbs_rt_region_free(second);
 	pbs_rt_free(own);
@@ -116,6 +133,8 @@ int main(void)
 	struct pbs_rt *runtime;
 	int first, second;
 
+	/* Nothing here may wait for itself. */
+	alarm(120);
 	WANT(PBS_RT_EINVAL, pbs_rt_options_threads(NULL, 1));
 	WANT(PBS_RT_EINVAL, pbs_rt_options_scheduler(options, "greedy"));
 	WANT(PBS_RT_EINVAL, pbs_rt_options_simulated(options, "gpu", 77, 1, 1));

@@ -57,6 +57,7 @@ pub use cpus::allowed as allowed_cpus;
 pub use error::Error;
 pub use graph::{Graph, Task, TaskId, Variant};
 pub use model::Model;
+pub use pool::Nesting;
 pub use profile::{InMemory, Key, Profiles};
 pub use region::Region;
 pub use report::{Report, TaskReport};

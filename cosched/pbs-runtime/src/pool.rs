@@ -16,6 +16,25 @@ thread_local! {
     static WITHIN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The runtimes whose tasks wait for what a thread does: [`Runtime::run`](crate::Runtime::run)
+/// refuses to wait for one of them.
+///
+/// A thread that runs a graph for a task, which waits for its end, gets that of the task.
+#[derive(Clone, Debug)]
+pub struct Nesting(Vec<u64>);
+
+impl Nesting {
+    /// The runtimes that wait for this thread.
+    pub fn of_this_thread() -> Self {
+        Self(WITHIN.with_borrow(Vec::clone))
+    }
+
+    /// Lets these runtimes wait for this thread.
+    pub fn pass_to_this_thread(self) {
+        WITHIN.set(self.0);
+    }
+}
+
 /// Job for a worker.
 pub(crate) struct Job {
     /// On these CPUs.

@@ -28,7 +28,8 @@ impl Runtime {
     /// all data are in host memory.
     ///
     /// A task runs no graph on its own runtime, which is at work until the task has ended.
-    /// On another one it may.
+    /// On another one it may. A thread that runs a graph for a task has the task's
+    /// [`Nesting`](crate::Nesting).
     ///
     /// # Errors
     ///
