@@ -142,7 +142,7 @@ struct pbs_csi {
 	uint32_t dependency_count;
 	uint32_t reverse_count;
 	uint32_t variant_count;
-	uint64_t dependencies[PBS_CSI_DEPENDENCIES];
+	uint64_t dependencies[PBS_CSI_DEPENDENCIES];	/* the last ones, if it has more */
 	uint64_t reverse_dependencies[PBS_CSI_DEPENDENCIES];
 	struct pbs_csi_variant variants[PBS_CSI_VARIANTS];
 	uint64_t transfer_ns;		/* to another memory */

@@ -34,9 +34,10 @@ pub struct Csi {
     pub owner: Owner,
     /// Number of the task in its process.
     pub task: u64,
-    /// Tasks of the same process that it depends on.
+    /// Tasks of the same process that it depends on. The file has the last
+    /// [`DEPENDENCY_CAPACITY`](crate::layout::DEPENDENCY_CAPACITY) of them.
     pub dependencies: Vec<u64>,
-    /// Tasks of the same process that depend on it.
+    /// Tasks of the same process that depend on it, in the file as many.
     pub reverse_dependencies: Vec<u64>,
     /// The variant that was chosen.
     pub best_index: Option<u32>,
@@ -68,8 +69,8 @@ impl Csi {
         record.best_index = self.best_index.unwrap_or(NONE);
         record.transfer_ns = self.transfer_ns;
         record.is_transfer = self.is_transfer.into();
-        record.dependency_count = put(&mut record.dependencies, &self.dependencies)?;
-        record.reverse_count = put(&mut record.reverse_dependencies, &self.reverse_dependencies)?;
+        record.dependency_count = put(&mut record.dependencies, &self.dependencies);
+        record.reverse_count = put(&mut record.reverse_dependencies, &self.reverse_dependencies);
         if self.variants.len() > VARIANT_CAPACITY {
             return Err(Error::Full { what: "variants of a task", capacity: VARIANT_CAPACITY });
         }
@@ -133,15 +134,14 @@ impl Csi {
     }
 }
 
-fn put(field: &mut [u64; DEPENDENCY_CAPACITY], tasks: &[u64]) -> Result<u32, Error> {
-    let Some(own) = field.get_mut(..tasks.len()) else {
-        return Err(Error::Full {
-            what: "dependencies of a task, or tasks that depend on it,",
-            capacity: DEPENDENCY_CAPACITY,
-        });
-    };
-    own.copy_from_slice(tasks);
-    Ok(tasks.len() as u32)
+/// Stores the last tasks of a list, as many as there is room for, and returns their number.
+///
+/// The owner of a task waits for all of its dependencies. With some of them, a master expects the
+/// begin of the task less exactly. The last ones tend to end last.
+fn put(field: &mut [u64; DEPENDENCY_CAPACITY], tasks: &[u64]) -> u32 {
+    let last = &tasks[tasks.len().saturating_sub(field.len())..];
+    field[..last.len()].copy_from_slice(last);
+    last.len() as u32
 }
 
 /// The name of a CSI's file. It is made of numbers, never taken from shared memory, and no

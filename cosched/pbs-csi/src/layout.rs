@@ -34,7 +34,7 @@ pub const DEVICES_AT: usize = CsimfHeader::BYTES;
 pub const ENTRIES_AT: usize = DEVICES_AT + DEVICE_CAPACITY * DeviceRecord::BYTES;
 /// Maximum number of tasks, waiting and running.
 pub const ENTRY_CAPACITY: usize = (CSIMF_BYTES - ENTRIES_AT) / EntryRecord::BYTES;
-/// Maximum number of dependencies of a task, and of reverse dependencies.
+/// Maximum number of dependencies in a CSI, and of reverse dependencies; a task may have more.
 pub const DEPENDENCY_CAPACITY: usize = 48;
 /// Maximum number of variants of a task. §6.6.2 has never seen more than 50.
 pub const VARIANT_CAPACITY: usize = 50;

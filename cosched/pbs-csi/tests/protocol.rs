@@ -214,12 +214,27 @@ fn tasks_beyond_the_capacity_are_refused_and_nothing_of_them_stays() {
     wide.csi.variants = vec![wide.csi.variants[0]; VARIANT_CAPACITY + 1];
     let error = locked.register(&[task(1, &[]), task(2, &[]), wide]).unwrap_err();
     assert!(error.to_string().contains("more than 50 variants"), "{error}");
-    let many: Vec<u64> = (0..=DEPENDENCY_CAPACITY as u64).collect();
-    let error = locked.register(&[task(100, &many)]).unwrap_err();
-    assert!(error.to_string().contains("more than 48 dependencies"), "{error}");
     assert!(locked.entries().unwrap().is_empty());
     drop(locked);
     assert_eq!(directory.files(), ["pbs-csimf"]);
+}
+
+/// Both ends of a fork-join graph.
+#[test]
+fn a_csi_has_the_last_of_many_dependencies() {
+    let directory = Directory::new("many");
+    let node = directory.node();
+    let many: Vec<u64> = (0..=DEPENDENCY_CAPACITY as u64).collect();
+    let mut both = task(100, &many);
+    both.csi.reverse_dependencies = many.iter().map(|number| 200 + number).collect();
+    let mut locked = node.lock().unwrap();
+    locked.join_devices(&devices()).unwrap();
+    locked.register(&[both]).unwrap();
+    let entry = locked.entries().unwrap().remove(0);
+    let csi = locked.csi(&entry).unwrap().unwrap();
+    assert_eq!(csi.dependencies, many[1..]);
+    let expected: Vec<u64> = (201..=248).collect();
+    assert_eq!(csi.reverse_dependencies, expected);
 }
 
 #[test]

@@ -15,6 +15,10 @@
  * too: a function with threads of its own gets its regions in one of them; all of them may
  * use the data.  A child of fork() must not use handles of its parent.
  *
+ * With co-scheduling, shared memory has room for 2031 tasks of all processes, with 50 variants
+ * each.  A graph that has no room runs without co-scheduling.  Decisions regard the last 48
+ * dependencies of a task, which waits for all of them.
+ *
  * With co-scheduling, the library installs a handler for SIGBUS, because another process may
  * truncate the shared file.  It passes any other SIGBUS to the previous handler; a handler
  * that is installed later should do the same.  A thread that blocks SIGBUS and calls

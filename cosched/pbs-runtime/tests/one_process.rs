@@ -350,6 +350,41 @@ fn the_measured_cost_of_co_scheduling_decides() {
     assert!(profiles.cost("evolutionary").is_some_and(|cost| cost.ns(3) > 0));
 }
 
+/// A CSI has no room for all dependencies of such a task.
+#[test]
+fn a_task_behind_and_before_many_others_is_co_scheduled() {
+    const TASKS: u32 = 100;
+    let directory = Directory::new("fork-join");
+    let mut own = directory.options(2);
+    if let Some(how) = &mut own.co_scheduling {
+        how.determination = pbs_cosched::Determination::ALWAYS;
+    }
+    let runtime = Runtime::new(own).unwrap();
+    let ended = Arc::new(AtomicU32::new(0));
+    let counting = |before: Option<u32>| {
+        let ended = ended.clone();
+        let count = move |_: &mut pbs_runtime::Context<'_>| {
+            let others = ended.fetch_add(1, Ordering::Relaxed);
+            before.is_none_or(|before| before == others).then_some(()).ok_or("too early".into())
+        };
+        Variant::cpu(count).taking(SHORT)
+    };
+    let mut graph = Graph::new();
+    let fork = graph.add(Task::new("fork").variant(counting(Some(0))));
+    let parts: Vec<_> = (0..TASKS)
+        .map(|part| {
+            let task = Task::new(&format!("part-{part}")).kind("part");
+            graph.add(task.variant(counting(None)).after(fork))
+        })
+        .collect();
+    let join = Task::new("join").variant(counting(Some(TASKS + 1)));
+    graph.add(parts.into_iter().fold(join, Task::after));
+    let report = runtime.run(&graph).unwrap();
+    assert_eq!(report.alone_because, None);
+    assert!(report.tasks.iter().all(|of| of.is_co_scheduled));
+    assert_eq!(directory.files(), ["pbs-csimf"]);
+}
+
 #[test]
 fn alone_nothing_is_co_scheduled_but_by_always() {
     let directory = Directory::new("alone");
