@@ -477,7 +477,9 @@ class TaskGraph:
         self._kept: list[Any] = []
         self._failures: list[BaseException] = []
         self._runs = 0
-        weakref.finalize(self, _free_graph, self._library, self._pointer, self._kept)
+        # It has nothing of the graph, which functions may refer to.  It is called before the graph
+        # loses what it keeps, by the garbage collector as well.
+        weakref.finalize(self, self._library.graph_free, self._pointer)
 
     def _change(self) -> None:
         if self._runs:
@@ -497,11 +499,6 @@ class TaskGraph:
         self._change()
         deadline_ns = _number(deadline_ns, 64, "deadline_ns")
         self._library.checked(self._library.graph_deadline(self._pointer, deadline_ns))
-
-
-def _free_graph(library: _Library, pointer: int, kept: list[Any]) -> None:
-    library.graph_free(pointer)
-    kept.clear()
 
 
 class Started:

@@ -209,6 +209,20 @@ class Graphs(unittest.TestCase):
         gc.collect()
         self.assertIsNone(kept())
 
+    def test_a_graph_whose_functions_refer_to_its_tasks_is_freed(self) -> None:
+        def run() -> weakref.ref[TaskGraph]:
+            graph = TaskGraph()
+            first = graph.task("first").implementation(lambda context: 5)
+            last = graph.task("last").implementation(lambda context: first.result + 1)
+            last.after(first).region(Region(bytearray(4)), Access.READ)
+            self.runtime.run(graph)
+            self.assertEqual(last.result, 6)
+            return weakref.ref(graph)
+
+        graph = run()
+        gc.collect()
+        self.assertIsNone(graph())
+
     def test_every_option_is_taken_or_told(self) -> None:
         with TemporaryDirectory() as folder:
             options = RuntimeOptions(
