@@ -6,7 +6,7 @@ when the task runs, together with the tasks of other processes if co-scheduling 
 Documentation/coscheduling.rst describes the decisions, and ``pbs_runtime.h`` the library.
 
 The library is found by its name ``libpbsruntime.so.0``, or is the file that the variable
-``PBS_RUNTIME`` names.  A child of ``fork()`` must not use the objects of its parent.
+``PBS_RUNTIME`` names.  A child of ``fork()`` must not use the objects of its parent.  Its end does not free them.
 """
 
 import atexit
@@ -200,6 +200,15 @@ def _library() -> _Library:
     return _load(os.environ.get("PBS_RUNTIME") or LIBRARY)
 
 
+def _free_in(pid: int, free: Callable[[int], None], pointer: int) -> None:
+    """Free an object of the library, if this is the process that made it.
+
+    A child of ``fork()`` has a copy; the object, with its threads and files, is its parent's.
+    """
+    if os.getpid() == pid:
+        free(pointer)
+
+
 def find_library() -> None:
     """Load the library; raises ``LibraryMissing`` with the remedy if it is not there."""
     _library()
@@ -328,7 +337,7 @@ class Region:
         self._data = (ctypes.c_char * view.nbytes).from_buffer(view.cast("B"))
         address = ctypes.addressof(self._data)
         self._pointer = library.made(library.region_new(address, view.nbytes))
-        weakref.finalize(self, library.region_free, self._pointer)
+        weakref.finalize(self, _free_in, os.getpid(), library.region_free, self._pointer)
 
 
 class TaskContext:
@@ -479,7 +488,7 @@ class TaskGraph:
         self._runs = 0
         # It has nothing of the graph, which functions may refer to.  It is called before the graph
         # loses what it keeps, by the garbage collector as well.
-        weakref.finalize(self, self._library.graph_free, self._pointer)
+        weakref.finalize(self, _free_in, os.getpid(), self._library.graph_free, self._pointer)
 
     def _change(self) -> None:
         if self._runs:
@@ -555,6 +564,8 @@ class Started:
 
 # Runs are kept until they were waited for: threads of the library call their functions.
 _RUNNING: set[Started] = set()
+# In a child of fork() no graph runs.
+os.register_at_fork(after_in_child=_RUNNING.clear)
 
 
 def _wait_for_all() -> None:
@@ -585,7 +596,7 @@ class Runtime:
         finally:
             library.options_free(own)
         self._runs = 0
-        self._free = weakref.finalize(self, library.free, self._pointer)
+        self._free = weakref.finalize(self, _free_in, os.getpid(), library.free, self._pointer)
 
     def _opened(self) -> int:
         if not self._free.alive:

@@ -5,6 +5,7 @@ import contextlib
 import gc
 import io
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -292,10 +293,37 @@ class Graphs(unittest.TestCase):
         ran = self.python(code)
         self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "ran\n", ""))
 
-    def python(self, code: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def test_a_child_of_fork_leaves_the_objects_of_its_parent_alone(self) -> None:
+        code = (
+            "import os, sys, threading\n"
+            "from sched_pbs.runtime import *\n"
+            "may_end = threading.Event()\n"
+            "runtime = Runtime(RuntimeOptions(threads=1, history=(sys.argv[1], 'tests')))\n"
+            "ended, running = TaskGraph(), TaskGraph()\n"
+            "ended.task('ended').implementation(lambda context: 1)\n"
+            "running.task('running').implementation(lambda context: may_end.wait())\n"
+            "runtime.run(ended)\n"
+            "started = runtime.start(running)\n"
+            "if not (child := os.fork()):\n"
+            "    sys.exit()\n"
+            "_, status = os.waitpid(child, 0)\n"
+            "may_end.set()\n"
+            "started.wait()\n"
+            "runtime.close()\n"
+            "print(status, flush=True)\n"
+        )
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "history.db")
+            ran = self.python(code, str(path))
+            self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "0\n", ""))
+            with contextlib.closing(sqlite3.connect(path)) as history:
+                stored = history.execute("SELECT COUNT(*) FROM variant_run").fetchone()
+            self.assertEqual(stored, (2,))
+
+    def python(self, code: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """A program in a process of its own, which has the package."""
         environment = {**os.environ, "PYTHONPATH": str(TOP / "python"), **variables}
-        words = [sys.executable, "-c", code]
+        words = [sys.executable, "-c", code, *arguments]
         return subprocess.run(
             words, env=environment, capture_output=True, text=True, timeout=600, check=False
         )
