@@ -6,7 +6,8 @@ when the task runs, together with the tasks of other processes if co-scheduling 
 Documentation/coscheduling.rst describes the decisions, and ``pbs_runtime.h`` the library.
 
 The library is found by its name ``libpbsruntime.so.0``, or is the file that the variable
-``PBS_RUNTIME`` names.  A child of ``fork()`` must not use the objects of its parent.  Its end does not free them.
+``PBS_RUNTIME`` names.  A child of ``fork()`` must not use the objects of its parent, and does not
+free them at its end.
 """
 
 import atexit
@@ -14,6 +15,7 @@ import ctypes
 import enum
 import functools
 import os
+import threading
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -518,6 +520,9 @@ class Started:
         self._library = graph._library
         started = self._library.start(runtime._opened(), graph._pointer)
         self._pointer: int | None = self._library.made(started)
+        # A wait frees what the pointer refers to.
+        self._lock = threading.RLock()
+        self._has_ended = False
         graph._runs += 1
         runtime._runs += 1
         _RUNNING.add(self)
@@ -526,7 +531,10 @@ class Started:
     @property
     def is_done(self) -> bool:
         """Whether the run has ended.  Call ``wait`` all the same, for its results."""
-        return self._pointer is None or bool(self._library.is_done(self._pointer))
+        with self._lock:
+            if self._pointer is None:
+                return self._has_ended
+            return bool(self._library.is_done(self._pointer))
 
     def wait(self) -> RunReport:
         """Wait for the end.
@@ -534,7 +542,8 @@ class Started:
         The exception of a function that failed is raised, and a ``RuntimeFailure`` if the runtime
         failed.  Call it once.
         """
-        pointer, self._pointer = self._pointer, None
+        with self._lock:
+            pointer, self._pointer = self._pointer, None
         if pointer is None:
             raise RuntimeFailure("the run was waited for; start the graph again")
         report = _Report()
@@ -542,6 +551,7 @@ class Started:
             code = self._library.wait(pointer, ctypes.byref(report))
             failure = self._library.failure(code) if code < 0 else None
         finally:
+            self._has_ended = True
             self._graph._runs -= 1
             self._runtime._runs -= 1
             _RUNNING.discard(self)

@@ -9,11 +9,13 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 import unittest
 import weakref
 from array import array
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from unittest import mock
 
 from sched_pbs import runtime
@@ -179,6 +181,46 @@ class Graphs(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeFailure, "start the graph again"):
             started.wait()
 
+    def test_a_run_for_which_another_thread_waits_is_done_at_its_end(self) -> None:
+        may_end = threading.Event()
+        graph = TaskGraph()
+        graph.task("waits").implementation(lambda context: may_end.wait())
+        started = self.runtime.start(graph)
+        waiter = threading.Thread(target=started.wait)
+        waiter.start()
+        while started._pointer is not None:
+            time.sleep(0.001)
+        self.assertFalse(started.is_done)
+        may_end.set()
+        waiter.join()
+        self.assertTrue(started.is_done)
+
+    def test_a_run_is_not_freed_while_another_thread_asks_whether_it_is_done(self) -> None:
+        graph = TaskGraph()
+        graph.task("ends").implementation(lambda context: None)
+        started = self.runtime.start(graph)
+        library, asks = graph._library, threading.Event()
+        waited_meanwhile: list[bool] = []
+
+        def is_done(pointer: int) -> int:
+            asks.set()
+            waiter.start()
+            # Longer than the waiter needs, if nothing stops it.
+            waiter.join(0.2)
+            done = int(library.is_done(pointer)) if waiter.is_alive() else 1
+            asks.clear()
+            return done
+
+        def wait(*arguments: Any) -> int:
+            waited_meanwhile.append(asks.is_set())
+            return int(library.wait(*arguments))
+
+        started._library = mock.Mock(is_done=is_done, wait=wait)
+        waiter = threading.Thread(target=started.wait)
+        self.assertIn(started.is_done, [False, True])
+        waiter.join()
+        self.assertEqual(waited_meanwhile, [False])
+
     def test_a_task_runs_no_graph_on_its_own_runtime(self) -> None:
         code = (
             "from sched_pbs.runtime import *\n"
@@ -320,7 +362,9 @@ class Graphs(unittest.TestCase):
                 stored = history.execute("SELECT COUNT(*) FROM variant_run").fetchone()
             self.assertEqual(stored, (2,))
 
-    def python(self, code: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def python(
+        self, code: str, *arguments: str, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         """A program in a process of its own, which has the package."""
         environment = {**os.environ, "PYTHONPATH": str(TOP / "python"), **variables}
         words = [sys.executable, "-c", code, *arguments]
