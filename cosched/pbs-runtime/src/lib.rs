@@ -22,6 +22,7 @@
 
 mod accelerator;
 mod announce;
+mod behind;
 mod body;
 mod calibrate;
 mod context;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use pbs_csi::Claimed;
 use pbs_uapi::clock::monotonic_ns;
 
+use crate::behind::Behind;
 use crate::cosched::Session;
 use crate::execute::Ran;
 use crate::graph::{Graph, Task};
@@ -81,8 +82,7 @@ pub(crate) struct Pass {
     /// Queue of each device: tasks that wait for nothing else.
     ready: Vec<BTreeSet<(Place, usize)>>,
     is_staged: Vec<bool>,
-    /// Time since when each task waits for a device on which no task is in execution.
-    behind_since: Vec<Option<Instant>>,
+    behind: Behind,
     units: Vec<Units>,
     session: Option<Session>,
     /// Running tasks of a process that goes alone, which keep their devices until they end.
@@ -139,7 +139,7 @@ impl Pass {
             open: graph.tasks.iter().map(|task| task.after.len()).collect(),
             states: vec![State::Waiting; graph.tasks.len()],
             is_staged: vec![false; graph.tasks.len()],
-            behind_since: vec![None; graph.tasks.len()],
+            behind: Behind::new(runtime.devices.len()),
             units: runtime.devices.iter().map(|of| Units::new(of.shared.count)).collect(),
             ready: vec![BTreeSet::new(); runtime.devices.len()],
             mapped,
@@ -233,6 +233,7 @@ impl Pass {
     /// chosen for it (§5.6.2).
     fn rebuild(&mut self) {
         self.report.rebuilds += 1;
+        self.behind.forget_all();
         let tasks = 0..self.states.len();
         let rerun: Vec<usize> = tasks.filter(|&task| self.states[task] == State::Waiting).collect();
         for &task in &rerun {
@@ -373,14 +374,14 @@ impl Pass {
         let runtime_ns = candidate.runtime_ns;
         // Then nobody else needs to be asked.
         if !self.units[device].has_room(units) {
+            self.behind.forget(device);
             return Started::Own;
         }
         let claimed = match &mut self.session {
             Some(session) => {
                 // Those before may be stopped, or mean harm.
                 let patience = session.patience();
-                let since = self.behind_since[task];
-                let overtakes = since.is_some_and(|since| since.elapsed() > patience);
+                let overtakes = self.behind.is_over(device, task, patience, Instant::now());
                 session.claim(task, device, units, runtime_ns, overtakes)
             }
             None => match self.units[device].take(units) {
@@ -402,15 +403,16 @@ impl Pass {
                     self.go_alone("the place of a task is not here, or is taken".into());
                     return self.start(task);
                 }
+                self.behind.forget(device);
                 self.units[device].note(instance, units);
                 self.dispatch(task, instance);
                 Started::Yes
             }
             Ok(Claimed::Changed) => Started::Changed,
             Ok(Claimed::Busy { until_ns }) => {
-                let since = self.behind_since[task].get_or_insert_with(Instant::now);
-                if until_ns > 0 {
-                    *since = Instant::now();
+                match until_ns {
+                    0 => self.behind.note(device, task, Instant::now()),
+                    _ => self.behind.forget(device),
                 }
                 Started::Busy(until_ns)
             }
@@ -514,5 +516,29 @@ impl Pass {
     /// The first failure is what is told.
     pub(crate) fn fail(&mut self, error: Error) {
         self.failed.get_or_insert(error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Variant;
+
+    /// The tasks before it in a new mapping are others.
+    #[test]
+    fn patience_begins_anew_with_a_new_mapping() {
+        let runtime = Runtime::new(Options { threads: 1, ..Options::default() }).unwrap();
+        let mut graph = Graph::new();
+        graph.add(Task::new("behind").variant(Variant::cpu(|_| Ok(())).taking(LATER)));
+        let candidates = runtime.candidates(&graph).unwrap();
+        let mapped = Mapped { candidate: 0, place: (1, Reverse(0), 0), is_co_scheduled: true };
+        let mut pass =
+            Pass::new(&runtime, &graph, candidates, vec![mapped], None, Report::default());
+        let begin = Instant::now();
+        pass.behind.note(0, 0, begin);
+        let is_over = |pass: &Pass| pass.behind.is_over(0, 0, LATER, begin + 2 * LATER);
+        assert!(is_over(&pass));
+        pass.rebuild();
+        assert!(!is_over(&pass));
     }
 }
