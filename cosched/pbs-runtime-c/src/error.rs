@@ -55,6 +55,11 @@ pub(crate) fn invalid(why: impl Into<String>) -> Failure {
     Failure(EINVAL, why.into())
 }
 
+/// Returns the failure of a call that has panicked.
+pub(crate) fn panicked() -> Failure {
+    Failure(EPANIC, "a mistake in the library".into())
+}
+
 thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
@@ -68,7 +73,7 @@ pub(crate) fn remember(text: String) {
 
 fn guarded<T>(call: impl FnOnce() -> Result<T, Failure>) -> Result<T, c_int> {
     let done = catch_unwind(AssertUnwindSafe(call));
-    let done = done.unwrap_or_else(|_| Err(Failure(EPANIC, "a mistake in the library".into())));
+    let done = done.unwrap_or_else(|_| Err(panicked()));
     done.map_err(|Failure(number, text)| {
         remember(text);
         number

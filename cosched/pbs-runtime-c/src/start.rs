@@ -6,7 +6,7 @@ use std::thread::{Builder, JoinHandle};
 
 use pbs_runtime::{Nesting, Runtime};
 
-use crate::error::{handle, invalid, number, shared, Failure};
+use crate::error::{handle, invalid, number, panicked, shared, Failure};
 use crate::graph::OwnGraph;
 use crate::run::{run, Ran, Report, Running};
 
@@ -80,9 +80,27 @@ pub unsafe extern "C" fn pbs_rt_wait(started: *mut Started, report: *mut Report)
         // SAFETY: as the caller has said: of pbs_rt_start(), and not waited for.
         let started = unsafe { Box::from_raw(started) };
         let ended = started.0.join();
-        let ran = ended.unwrap_or_else(|_| Err(invalid("the thread of the run panicked")))?;
+        let ran = ended.unwrap_or_else(|_| Err(panicked()))?;
         // SAFETY: as the caller has said.
         unsafe { ran.tell(report) };
         Ok(0)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::null_mut;
+    use std::thread::spawn;
+
+    use super::*;
+
+    /// A run in the background fails as one of [`crate::pbs_rt_run`] does.
+    #[test]
+    fn a_run_that_panics_is_a_mistake_in_the_library() {
+        let started = Box::into_raw(Box::new(Started(spawn(|| panic!("on purpose")))));
+        // SAFETY: the run is waited for once, and there is no report.
+        let ended = unsafe { pbs_rt_wait(started, null_mut()) };
+        let expected = number(|| panic!("on purpose"));
+        assert_eq!((ended, ended), (expected, -10));
+    }
 }
