@@ -6,6 +6,7 @@ use std::sync::mpsc::channel;
 use crate::execute::execute;
 use crate::graph::Graph;
 use crate::pool::Job;
+use crate::profile::learn;
 use crate::report::{Report, TaskReport};
 use crate::runtime::{Candidate, Runtime};
 use crate::Error;
@@ -78,9 +79,7 @@ impl Runtime {
         let ran = ran.map_err(failed)?;
         let homes: Result<Vec<_>, _> = homes.into_iter().collect();
         let homes = homes.map_err(failed)?;
-        for of in ran.transfers.iter().chain(homes.iter().flatten()) {
-            profiles.transferred(&of.device, of.bytes, of.took_ns);
-        }
+        learn(&**profiles, ran.transfers.iter().chain(homes.iter().flatten()));
         profiles.ran(&candidate.key, ran.ended_ns - ran.started_ns);
         Ok(TaskReport {
             name: task.name.clone(),

@@ -15,6 +15,7 @@ use crate::cosched::Session;
 use crate::execute::Ran;
 use crate::graph::{Graph, Task};
 use crate::local::Units;
+use crate::profile::learn;
 use crate::region::{Region, Transferred};
 use crate::report::{Report, TaskReport};
 use crate::running::Work;
@@ -507,10 +508,7 @@ impl Pass {
     }
 
     fn learn(&self, transfers: &[Transferred]) {
-        for of in transfers {
-            let profiles = &self.options.profiles;
-            profiles.transferred(&of.device, of.bytes, of.took_ns);
-        }
+        learn(&*self.options.profiles, transfers);
     }
 
     /// The first failure is what is told.

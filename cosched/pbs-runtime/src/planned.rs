@@ -17,6 +17,7 @@ use pbs_uapi::DEVICE_PATH;
 
 use crate::execute::{execute, Ran};
 use crate::graph::Graph;
+use crate::profile::learn;
 use crate::report::{Report, TaskReport};
 use crate::runtime::{Candidate, Runtime};
 use crate::Error;
@@ -218,9 +219,7 @@ impl Runtime {
         let tasks = tasks.filter_map(|((task, lane), ran)| {
             let (own, ran) = (&candidates[lane.task][lane.variant], ran?);
             profiles.ran(&own.key, ran.ended_ns.saturating_sub(ran.started_ns));
-            for of in &ran.transfers {
-                profiles.transferred(&of.device, of.bytes, of.took_ns);
-            }
+            learn(&**profiles, &ran.transfers);
             Some(TaskReport {
                 name: task.name.clone(),
                 variant: own.variant,

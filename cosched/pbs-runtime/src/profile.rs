@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pbs_cosched::Cost;
 
 use crate::model::Model;
+use crate::region::Transferred;
 
 /// Costs are fitted to so many co-schedulings, the last.
 const MOST_COSTS: usize = 256;
@@ -45,6 +46,16 @@ pub trait Profiles: Debug + Send + Sync {
 
     /// A co-scheduling of so many tasks took so long, from RUNNING to DONE.
     fn co_scheduled(&self, scheduler: &str, tasks: usize, took_ns: u64);
+}
+
+/// Records transfers, except empty ones: their time says nothing of the rate.
+pub(crate) fn learn<'a>(
+    profiles: &dyn Profiles,
+    transfers: impl IntoIterator<Item = &'a Transferred>,
+) {
+    for of in transfers.into_iter().filter(|of| of.bytes > 0) {
+        profiles.transferred(&of.device, of.bytes, of.took_ns);
+    }
 }
 
 /// Means of what this process has measured, gone with it.
@@ -87,7 +98,8 @@ impl Profiles for InMemory {
 
     fn transfer_ns(&self, device: &str, bytes: u64) -> Option<u64> {
         let sum = *self.state().transfers.get(device)?;
-        u64::try_from(sum.ns * u128::from(bytes) / u128::from(sum.of.max(1))).ok()
+        // Empty transfers alone say nothing of the rate.
+        u64::try_from((sum.ns * u128::from(bytes)).checked_div(sum.of.into())?).ok()
     }
 
     fn transferred(&self, device: &str, bytes: u64, took_ns: u64) {
@@ -128,6 +140,13 @@ mod tests {
         profiles.transferred("gpu", 100, 50);
         assert_eq!(profiles.transfer_ns("gpu", 10), Some(5));
         assert_eq!(profiles.transfer_ns("cpu", 10), None);
+    }
+
+    #[test]
+    fn empty_transfers_say_nothing_of_the_rate() {
+        let profiles = InMemory::default();
+        profiles.transferred("gpu", 0, 50);
+        assert_eq!(profiles.transfer_ns("gpu", 10), None);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{gpu, options};
-use pbs_runtime::{Access, Graph, Model, Region, Runtime, Task, Variant};
+use pbs_runtime::{Access, Graph, InMemory, Model, Profiles, Region, Runtime, Task, Variant};
 
 const MEBIBYTE: usize = 1 << 20;
 /// A mebibyte takes 10 ms.
@@ -36,6 +36,27 @@ fn chosen(link_bytes_per_s: Option<u64>, graph: impl Fn(Task) -> Graph) -> Model
     Runtime::new(own).unwrap().run(&graph(faster_on_the_gpu(&ran))).unwrap();
     let ran = ran.lock().unwrap();
     *ran.last().unwrap()
+}
+
+/// The first transfers of a device are those of a region without bytes.
+#[test]
+fn an_empty_region_says_nothing_of_a_link() {
+    let profiles = Arc::new(InMemory::default());
+    let mut own = options(1);
+    own.devices.push(gpu("gpu", 1, 1 << 20));
+    own.profiles = profiles.clone();
+    let runtime = Runtime::new(own).unwrap();
+    let run = |bytes: usize| {
+        let on_gpu = Variant::simulated(Model::Gpu, Duration::from_micros(10), |_| Ok(()));
+        let region = Region::new(vec![0; bytes]);
+        let mut graph = Graph::new();
+        graph.add(Task::new("work").variant(on_gpu).region(&region, Access::ReadWrite));
+        runtime.run(&graph).unwrap();
+    };
+    run(0);
+    assert_eq!(profiles.transfer_ns("gpu", 1), None);
+    run(MEBIBYTE / 2);
+    assert!(profiles.transfer_ns("gpu", 1).is_some());
 }
 
 fn alone(task: Task) -> Graph {
