@@ -3,13 +3,14 @@
 //! process (§5.6.4).
 //!
 //! Known values are read when the file is opened. New measurements are stored in batches, because
-//! each batch is a transaction. The rest is stored when the last user drops its reference. A file
-//! that can't be written does not stop a program. The program continues with its own measurements,
-//! and [`InHistory::trouble`] returns the reason.
+//! each batch is a transaction, and by a thread of its own. The rest is stored when the last user
+//! drops its reference. A file that can't be written does not stop a program. The program
+//! continues with its own measurements, and [`InHistory::trouble`] returns the reason.
+
+mod writer;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::{InMemory, Key, Profiles};
 use pbs_cosched::Cost;
@@ -17,9 +18,8 @@ use pbs_history::{
     Decision, DecisionCost, Error, Fingerprint, Options, Store, Transfer, TransferCost, VariantKey,
     VariantRun,
 };
+use writer::Writer;
 
-/// Measurements that are kept at once.
-const BATCH: usize = 256;
 /// Name of the CPU's memory among the sources of data.
 const HOST: &str = "host";
 
@@ -33,16 +33,7 @@ pub struct InHistory {
     costs: HashMap<String, Cost>,
     /// Measurements of this process.
     own: InMemory,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    store: Store,
-    runs: Vec<VariantRun>,
-    transfers: Vec<Transfer>,
-    decisions: Vec<Decision>,
-    trouble: Option<Error>,
+    writer: Writer,
 }
 
 impl InHistory {
@@ -53,7 +44,11 @@ impl InHistory {
     ///
     /// The file is not a history, or can't be opened.
     pub fn open(path: &Path, application: &str) -> Result<Self, Error> {
-        let store = Store::open(path, Options::DEFAULT)?;
+        Self::with(path, application, Options::DEFAULT)
+    }
+
+    fn with(path: &Path, application: &str, options: Options) -> Result<Self, Error> {
+        let store = Store::open(path, options)?;
         let variants = store.variants(Some(application))?.into_iter();
         let mut transfers = HashMap::new();
         for Transfer { from, to, .. } in store.transfers()? {
@@ -79,24 +74,18 @@ impl InHistory {
             transfers,
             costs: costs.collect(),
             own: InMemory::default(),
-            state: Mutex::new(State {
-                store,
-                runs: Vec::new(),
-                transfers: Vec::new(),
-                decisions: Vec::new(),
-                trouble: None,
-            }),
+            writer: Writer::new(store),
         })
     }
 
     /// Returns the reason for which not all measurements could be stored, if there is one.
     pub fn trouble(&self) -> Option<String> {
-        self.state().trouble.as_ref().map(ToString::to_string)
+        self.writer.trouble().map(|error| error.to_string())
     }
 
     /// Keeps what was measured so far.
     pub fn keep(&self) {
-        self.state().keep();
+        self.writer.store();
     }
 
     fn variant(&self, key: &Key) -> VariantKey {
@@ -110,36 +99,6 @@ impl InHistory {
             device: key.device.clone(),
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn keep_some(&mut self) {
-        if self.runs.len() + self.transfers.len() + self.decisions.len() >= BATCH {
-            self.keep();
-        }
-    }
-
-    fn keep(&mut self) {
-        let (runs, transfers) =
-            (std::mem::take(&mut self.runs), std::mem::take(&mut self.transfers));
-        let decisions = std::mem::take(&mut self.decisions);
-        let store = &mut self.store;
-        let kept = store
-            .record_variant_runs(&runs)
-            .and_then(|()| store.record_transfers(&transfers))
-            .and_then(|()| store.record_decisions(&decisions));
-        self.trouble = kept.err().or(self.trouble.take());
-    }
-}
-
-impl Drop for InHistory {
-    fn drop(&mut self) {
-        self.keep();
-    }
 }
 
 impl Profiles for InHistory {
@@ -151,9 +110,8 @@ impl Profiles for InHistory {
     fn ran(&self, key: &Key, runtime_ns: u64) {
         self.own.ran(key, runtime_ns);
         let variant = self.variant(key);
-        let mut state = self.state();
-        state.runs.push(VariantRun { variant, ran_ns: runtime_ns.max(1), insns: 0 });
-        state.keep_some();
+        let run = VariantRun { variant, ran_ns: runtime_ns.max(1), insns: 0 };
+        self.writer.add(|batch| batch.runs.push(run));
     }
 
     fn transfer_ns(&self, device: &str, bytes: u64) -> Option<u64> {
@@ -163,14 +121,9 @@ impl Profiles for InHistory {
 
     fn transferred(&self, device: &str, bytes: u64, took_ns: u64) {
         self.own.transferred(device, bytes, took_ns);
-        let mut state = self.state();
-        state.transfers.push(Transfer {
-            from: HOST.into(),
-            to: device.into(),
-            bytes,
-            took_ns: took_ns.max(1),
-        });
-        state.keep_some();
+        let (from, to) = (HOST.into(), device.into());
+        let transfer = Transfer { from, to, bytes, took_ns: took_ns.max(1) };
+        self.writer.add(|batch| batch.transfers.push(transfer));
     }
 
     fn cost(&self, scheduler: &str) -> Option<Cost> {
@@ -180,13 +133,9 @@ impl Profiles for InHistory {
 
     fn co_scheduled(&self, scheduler: &str, tasks: usize, took_ns: u64) {
         self.own.co_scheduled(scheduler, tasks, took_ns);
-        let mut state = self.state();
-        state.decisions.push(Decision {
-            scheduler: scheduler.into(),
-            tasks: tasks as u64,
-            took_ns: took_ns.max(1),
-        });
-        state.keep_some();
+        let (scheduler, tasks) = (scheduler.into(), tasks as u64);
+        let decision = Decision { scheduler, tasks, took_ns: took_ns.max(1) };
+        self.writer.add(|batch| batch.decisions.push(decision));
     }
 }
 
@@ -236,5 +185,47 @@ mod tests {
         std::fs::write(&file, "no history").unwrap();
         assert!(InHistory::open(&file, "filter").is_err());
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// Stores 300 runs while another connection writes, and returns how many of them are stored.
+    fn stored(name: &str, options: Options, meanwhile: impl FnOnce(&InHistory)) -> usize {
+        let name = format!("pbs-in-history-{}-{name}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        let file = directory.join("history.db");
+        let history = InHistory::with(&file, "filter", options).unwrap();
+        let other = rusqlite::Connection::open(&file).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        for task in 0..300 {
+            history.ran(&key(&format!("task-{task}"), 1), 2_000);
+        }
+        meanwhile(&history);
+        other.execute_batch("COMMIT").unwrap();
+        history.keep();
+        assert_eq!(history.trouble(), None);
+        drop(history);
+        let runs = Store::open(&file, Options::DEFAULT).unwrap().variant_runs().unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
+        runs.len()
+    }
+
+    /// A process may be stopped while it writes to the file.
+    #[test]
+    fn measurements_do_not_wait_for_another_process_that_writes() {
+        assert_eq!(stored("writes", Options::DEFAULT, |_| ()), 300);
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_tried_again() {
+        let options = Options { wait: std::time::Duration::from_millis(1), ..Options::DEFAULT };
+        let stored = stored("again", options, |history| {
+            let trouble = std::iter::repeat_with(|| {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                history.trouble()
+            });
+            let trouble = trouble.take(20_000).flatten().next().expect("it fails");
+            assert!(trouble.contains("another process is writing to it"), "{trouble}");
+        });
+        assert_eq!(stored, 300);
     }
 }
