@@ -13,7 +13,9 @@
  * Any thread may use a handle, but only one thread at a time.  A runtime is the exception:
  * several threads may use it, and then wait for each other.  The rule applies to a context,
  * too: a function with threads of its own gets its regions in one of them; all of them may
- * use the data.  A child of fork() must not use handles of its parent.
+ * use the data.  A child of fork() must not use handles of its parent.  With co-scheduling, a
+ * child that does not call exec() also has the shared file open: if its parent is killed with
+ * the lock of that file, the others run without co-scheduling until the child has ended.
  *
  * With co-scheduling, shared memory has room for 2031 tasks of all processes, with 50 variants
  * each.  A graph that has no room runs without co-scheduling.  Decisions regard the last 48
