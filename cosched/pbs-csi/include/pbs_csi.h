@@ -80,7 +80,7 @@ struct pbs_csimf_header {
 	uint32_t csi_bytes;
 	uint32_t reserved;
 	uint8_t boot_id[16];
-	uint64_t pid_namespace;
+	uint64_t pid_namespace;		/* its inode | that of time << 32, unless the first */
 	uint64_t generation;		/* of 8 bytes at once; half of one is only looked at again */
 	uint32_t status;		/* enum pbs_csi_status */
 	uint32_t holder_pid;

@@ -85,7 +85,8 @@ record! {
         pub reserved: u32,
         /// `/proc/sys/kernel/random/boot_id`, without dashes: owners are of this boot.
         pub boot_id: [u8; 16],
-        /// Inode of the namespace that pids are of.
+        /// Inode of the namespace of pids, and in the upper half that of clocks, if it is not the
+        /// first one.
         pub pid_namespace: u64,
         /// Number that changes with each event that processes must check: the status became RUNNING
         /// or DONE, or a result was taken back. Loaded before every task (§5.6.2).

@@ -259,7 +259,7 @@ fn fresh(world: World) -> CsimfHeader {
     header.entry_capacity = ENTRY_CAPACITY as u32;
     header.csi_bytes = CsiRecord::BYTES as u32;
     header.boot_id = world.boot_id;
-    header.pid_namespace = world.pid_namespace;
+    header.pid_namespace = world.namespaces;
     header.generation = 1;
     header.status = NOT_STARTED;
     header
@@ -287,8 +287,9 @@ pub(crate) fn check_header(header: &CsimfHeader, world: World) -> Result<(), Str
     if header.boot_id != world.boot_id {
         return Err("it is of another boot".into());
     }
-    if header.pid_namespace != world.pid_namespace {
-        return Err("it is of another container: its pids are not those of here".into());
+    if header.pid_namespace != world.namespaces {
+        let why = "it is of another container: its pids or clocks are not those of here";
+        return Err(why.into());
     }
     let is_status = [NOT_STARTED, RUNNING, DONE].contains(&header.status);
     if !is_status || header.device_count as usize > DEVICE_CAPACITY {

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::Error;
 
-/// A process: within a boot and a namespace of pids there is never another of both numbers.
+/// A process: within a boot and its namespaces there is never another of both numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
     /// Process id.
@@ -155,11 +155,14 @@ fn exists(pid: u32) -> bool {
     answer == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
-/// Boot and namespace to which pids and start times are relative.
+/// Inode of the namespace of clocks in which a machine starts.
+const FIRST_TIME_NAMESPACE: u64 = 0xeffffffa;
+
+/// Boot and namespaces to which pids, start times and the clock are relative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct World {
     pub(crate) boot_id: [u8; 16],
-    pub(crate) pid_namespace: u64,
+    pub(crate) namespaces: u64,
 }
 
 impl World {
@@ -169,9 +172,17 @@ impl World {
         let text = fs::read_to_string(BOOT).map_err(|error| Error::io(BOOT, error))?;
         let number = u128::from_str_radix(&text.trim().replace('-', ""), 16);
         let number = number.map_err(|_| Error::io(BOOT, io::ErrorKind::InvalidData.into()))?;
-        let namespace = fs::metadata(NAMESPACE).map_err(|error| Error::io(NAMESPACE, error))?;
-        Ok(Self { boot_id: number.to_be_bytes(), pid_namespace: namespace.ino() })
+        let pids = fs::metadata(NAMESPACE).map_err(|error| Error::io(NAMESPACE, error))?;
+        // A kernel that does not know such namespaces has one.
+        let clocks = fs::metadata("/proc/self/ns/time").ok().map(|of| of.ino());
+        Ok(Self { boot_id: number.to_be_bytes(), namespaces: namespaces(pids.ino(), clocks) })
     }
+}
+
+/// Combines the inodes of the namespaces of pids and of clocks, which have 32 bits each.
+fn namespaces(pids: u64, clocks: Option<u64>) -> u64 {
+    let other = clocks.filter(|&clocks| clocks != FIRST_TIME_NAMESPACE);
+    pids | other.unwrap_or(0) << 32
 }
 
 #[cfg(test)]
@@ -229,6 +240,17 @@ mod tests {
         assert_eq!((stat.pid, stat.start_ticks), (7, 4242));
         assert!(!stat.has_ended);
         assert!(parse("7 (a").is_none());
+    }
+
+    /// In another namespace of clocks, the same process has another start time.
+    #[test]
+    fn another_namespace_of_clocks_is_another_world() {
+        let first = namespaces(7, Some(FIRST_TIME_NAMESPACE));
+        assert_eq!((first, namespaces(7, None)), (7, 7));
+        let other = namespaces(7, Some(0xf000_0001));
+        assert_eq!(other, 0xf000_0001_0000_0007);
+        assert_ne!(other, namespaces(7, Some(0xf000_0002)));
+        assert_ne!(other, namespaces(8, Some(0xf000_0001)));
     }
 
     /// In a container that sees the `/proc` of the host.
