@@ -84,6 +84,8 @@ end
 -- with which every job waits for its plan: the planner plans no job with such a word.
 local HELD = "pbs-held"
 local HELD_BY_OPERATOR = "pbs-held-by-operator"
+-- The planner writes this word when the reservation of a job has ended.
+local HELD_WITHOUT_RESERVATION = "pbs-held-reservation-ended"
 
 local function has_word(comment, word)
 	return string.find(" " .. (comment or "") .. " ", " " .. word .. " ", 1, true) ~= nil
@@ -134,10 +136,12 @@ function slurm_job_submit(job, partitions, uid)
 				"Partition %s is planned: add the longest run time of the job, " ..
 				"such as --time=30 (minutes) or --time=1:30:00", PARTITION))
 		end
-		if is_given(job.reservation) then
+		-- The planner leaves such a job to Slurm, on the nodes of the reservation. Licences are
+		-- those of the whole cluster, and planned for others.
+		if is_given(job.reservation) and is_given(job.licenses) then
 			return refuse(slurm.ERROR, string.format(
-				"Partition %s is planned, and no job of it is planned inside a reservation: " ..
-				"leave out --reservation, or name a partition that is not planned", PARTITION))
+				"Partition %s is planned, and a job in a reservation gets no licences: " ..
+				"leave out --licenses or --reservation", PARTITION))
 		end
 		-- Slurm starts all of its parts together or none, which no plan says yet.
 		if is_set(job.het_job_offset) then
@@ -171,7 +175,8 @@ end
 -- scontrol hold and release, by anybody but the planner.
 local function change_hold(job, record, uid)
 	local is_by_operator = has_word(record.comment, HELD_BY_OPERATOR)
-	local is_held = is_by_operator or has_word(record.comment, HELD)
+	local is_held = is_by_operator or has_word(record.comment, HELD) or
+		has_word(record.comment, HELD_WITHOUT_RESERVATION)
 	local is_theirs = is_operator(uid) or not is_by_operator
 	local comment = is_given(job.comment) and job.comment or record.comment
 	if job.priority == 0 then
@@ -208,8 +213,17 @@ local function is_released(record)
 	return record.priority ~= 0 and (record.job_state or 0) % 256 ~= JOB_RUNNING
 end
 
+-- An empty name takes the job out of its reservation.
+local function is_moved(job, record)
+	return job.reservation ~= nil and job.reservation ~= (record.resv_name or "")
+end
+
 -- Reason for which a change may not be made to a job that is released: nil if it may.
 local function too_late(job, record)
+	-- Slurm would start it at once, where the plan has others.
+	if is_moved(job, record) then
+		return "its reservation can't be changed"
+	end
 	if is_change(job.time_limit) and not (record.time_limit and job.time_limit <= record.time_limit)
 	then
 		return "its time limit can only be lowered"
@@ -230,12 +244,16 @@ function slurm_job_modify(job, record, partitions, uid)
 	end
 	if is_ours and uid ~= SLURM_UID then
 		change_hold(job, record, uid)
+		-- It waits for the planner again, which leaves it to Slurm or plans it.
+		if is_operator(uid) and is_released(record) and is_moved(job, record) then
+			job.priority = 0
+		end
 	end
 	if not is_operator(uid) then
 		local late = is_ours and is_released(record) and too_late(job, record)
 		if late then
 			return refuse(slurm.ESLURM_ACCESS_DENIED, string.format(
-				"The job is about to start, and %s: hold it first (scontrol hold %s), change it, " ..
+				"The job may start at any time, and %s: hold it first (scontrol hold %s), change it, " ..
 				"and release it", late, record.job_id))
 		end
 		if not is_ours or is_given(job.partition) and job.partition ~= PARTITION then
@@ -264,9 +282,6 @@ function slurm_job_modify(job, record, partitions, uid)
 		if job.time_limit == INFINITE or job.time_limit == 0 then
 			return refuse(slurm.ESLURM_INVALID_TIME_LIMIT,
 				"The job is planned: it needs a time limit")
-		end
-		if is_given(job.reservation) then
-			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: leave out --reservation")
 		end
 	end
 	-- The planner knows what it does itself.

@@ -122,6 +122,13 @@ const HELD_BY_REQUEUE: [&str; 4] = [
     "JobHoldMaxRequeue",
 ];
 
+/// Whether Slurm's reason is that the reservation of the job has ended: `ReservationDeleted`, or
+/// `Reservation NAME was deleted`.
+fn is_without_reservation(reason: &str) -> bool {
+    let begins = reason.starts_with("Reservation ") && reason.ends_with(" was deleted");
+    begins || reason == "ReservationDeleted"
+}
+
 /// Outcomes of runs that hooks have told, by number and submission of the job: a job that is sent
 /// back runs again with the same number, and is submitted anew.
 pub(crate) type Ends = HashMap<(u32, u64), String>;
@@ -203,6 +210,7 @@ fn job_of(line: &str, with: Context<'_>) -> Option<JobSeen> {
     let unless = |is_read: bool, option: &str, value: &str, rest: &str| {
         given(option, value, rest).filter(|_| !is_read)
     };
+    let is_unset = |value: &str| matches!(value, "" | "(null)");
     let counts = [nodes_wanted, cpus, min_cpus].map(str::parse);
     let bytes = memory_bytes(memory);
     let tmp_bytes = memory_bytes(tmp);
@@ -239,12 +247,6 @@ fn job_of(line: &str, with: Context<'_>) -> Option<JobSeen> {
             licenses,
             "a job is planned only with all of its licences; join their names by commas, or leave \
              out --licenses",
-        ),
-        given(
-            "reservation",
-            reservation,
-            "no job is planned inside a reservation of Slurm; leave out --reservation, or name a \
-             partition that is not planned",
         ),
         unless(
             tmp_bytes.is_some(),
@@ -286,11 +288,12 @@ fn job_of(line: &str, with: Context<'_>) -> Option<JobSeen> {
             "(null)" => String::new(),
             _ => words.into(),
         },
+        reservation: Some(reservation).filter(|of| !is_unset(of)).unwrap_or_default().into(),
         demands: Demands {
             // Unreadable ones are in `foreign`.
             features: features_of(features).unwrap_or_default(),
-            // Unreadable ones are in `foreign`.
-            licenses: licenses_of(licenses).unwrap_or_default(),
+            // Unreadable ones are in `foreign`, and count as one licence with all that text.
+            licenses: licenses_of(licenses).unwrap_or_else(|| vec![(licenses.into(), 1)]),
             // An unreadable list, or one that is too long, is in `foreign`.
             excluded: excluded_nodes.unwrap_or_default(),
             // An unreadable amount is in `foreign`.
@@ -309,9 +312,12 @@ fn job_of(line: &str, with: Context<'_>) -> Option<JobSeen> {
 
 fn state_of(state: &str, priority: &str, reason: &str, how: Option<&String>) -> Option<JobState> {
     Some(match state {
-        "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" => {
+        "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT"
+        | "RESV_DEL_HOLD" => {
             JobState::Pending(match (priority.parse::<u64>().ok()?, reason) {
                 (0, "JobHeldAdmin") => Hold::Admin,
+                // Newer text names the reservation.
+                (0, reason) if is_without_reservation(reason) => Hold::Unreserved,
                 (0, reason) if HELD_BY_REQUEUE.iter().any(|of| reason.contains(of)) => {
                     Hold::Requeued
                 }
@@ -608,6 +614,20 @@ mod tests {
         let (jobs, unread) = read(&[line(change)]);
         assert_eq!(unread, []);
         jobs.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn a_job_whose_reservation_was_deleted_waits() {
+        let held = JobState::Pending(Hold::Unreserved);
+        for (state, reason) in
+            [("RESV_DEL_HOLD", "Reservation course was deleted"), ("PENDING", "ReservationDeleted")]
+        {
+            assert_eq!(job(&[(6, state), (18, reason)]).state, held, "{reason}");
+        }
+        // The state stays after a release, until it starts.
+        let released = job(&[(6, "RESV_DEL_HOLD"), (7, "17"), (18, "None"), (24, "course")]);
+        assert_eq!(released.state, JobState::Pending(Hold::No));
+        assert_eq!((&*released.reservation, released.foreign), ("course", None));
     }
 
     #[test]

@@ -26,7 +26,9 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{eventfd, EventfdFlags};
 
-use crate::steer::{Commitment, Controller, Event, Failed, Fault, Key, OrderKind, Revoked, World};
+use crate::steer::{
+    Commitment, Controller, Event, Failed, Fault, Key, Leaving, OrderKind, Revoked, World,
+};
 
 /// Orders that are not answered yet, at most. Further ones are given later.
 const MOST_ORDERS: usize = 1024;
@@ -70,6 +72,12 @@ enum Command {
         job: Key,
         of: Commitment,
         /// Number of the look by which it was planned.
+        planned_by: u64,
+    },
+    Leave {
+        job: Key,
+        of: Leaving,
+        /// Number of the look that has the job in its reservation.
         planned_by: u64,
     },
     Revoke(Key),
@@ -356,6 +364,11 @@ impl Controller for Relay {
         self.order(job, OrderKind::Commit, command)
     }
 
+    fn leave(&mut self, job: Key, of: &Leaving) -> Result<(), Fault> {
+        let command = Command::Leave { job, of: of.clone(), planned_by: self.seen };
+        self.order(job, OrderKind::Leave, command)
+    }
+
     fn revoke(&mut self, job: Key) -> Result<Revoked, Fault> {
         if let Some(known) = self.revocations.remove(&job) {
             return known.answer;
@@ -472,12 +485,18 @@ impl<S: Served, W: Fn()> Worker<S, W> {
                 return;
             }
             Command::Hold(job) => return self.hold_all(number, job),
-            Command::Commit { .. } | Command::Stop(..) if given.elapsed() >= COMMIT_AGE => {
+            Command::Commit { .. } | Command::Leave { .. } | Command::Stop(..)
+                if given.elapsed() >= COMMIT_AGE =>
+            {
                 Err(Fault::Later)
             }
             Command::Commit { job, of, planned_by } => {
                 let planned = self.check_planned(job, planned_by);
                 unit(planned.and_then(|()| self.served.commit(job, &of)))
+            }
+            Command::Leave { job, of, planned_by } => {
+                let planned = self.check_planned(job, planned_by);
+                unit(planned.and_then(|()| self.served.leave(job, &of)))
             }
             Command::Show(job, start_s, why) => unit(self.served.show(job, start_s, &why)),
             Command::Explain(job, why) => unit(self.served.explain(job, &why)),

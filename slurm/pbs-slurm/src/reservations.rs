@@ -4,6 +4,9 @@
 //! Slurm starts no job on reserved nodes that would run in the time of a reservation, unless the
 //! job asks for that reservation. The planner therefore closes these nodes for that time. Cores of a
 //! node are closed with the whole node. Reservations are those of operators: users can't make them.
+//!
+//! Jobs that ask for a reservation are left to Slurm, if Slurm starts them nowhere but on these nodes
+//! and only in that time. That depends on the flags of the reservation.
 
 use std::ops::Range;
 
@@ -25,6 +28,30 @@ const RETURNS: [(&str, u64, u64); 5] = [
     ("WEEKEND", 86_400, 30),
     ("WEEKLY", 7 * 86_400, 12),
 ];
+
+/// Flags of reservations whose jobs use the reserved nodes alone, in the reserved time. All others,
+/// such as those of later releases, are taken for flags by which jobs may use other nodes.
+const BOUND: [&str; 17] = [
+    "",
+    "MAINT",
+    "OVERLAP",
+    "IGNORE_JOBS",
+    "HOURLY",
+    "DAILY",
+    "WEEKDAY",
+    "WEEKEND",
+    "WEEKLY",
+    "SPEC_NODES",
+    "ALL_NODES",
+    "STATIC",
+    "PART_NODES",
+    "FIRST_CORES",
+    "REPLACE_DOWN",
+    "PURGE_COMP",
+    "MAGNETIC",
+];
+/// Flag of reservations that jobs enter without being asked, and the one that undoes the harm.
+const MAGNETIC: [&str; 2] = ["MAGNETIC", "FLEX"];
 
 /// Row of a reservation, read or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +121,14 @@ fn rows_of(line: &str) -> Vec<Row> {
         value.filter(|value| !matches!(*value, "" | "(null)"))
     };
     let foreign = |why: String| Row::Foreign { name: (*name).into(), why };
+    let magnetic = flags.contains(&MAGNETIC[0]) && !flags.contains(&MAGNETIC[1]);
+    let magnetic = magnetic.then(|| {
+        foreign(format!(
+            "jobs enter it unasked (MAGNETIC), and Slurm starts no planned job of those who may use \
+             it; take the flag away (scontrol update ReservationName={name} Flags-=MAGNETIC), and \
+             have users name the reservation"
+        ))
+    });
     if flags.contains(&"TIME_FLOAT") {
         return vec![foreign("its time moves (TIME_FLOAT)".into())];
     }
@@ -111,8 +146,38 @@ fn rows_of(line: &str) -> Vec<Row> {
         why: format!("reservation {name}{}", whom.unwrap_or_default()),
         nodes,
         times: times_of(start_s..end_s, &flags),
+        // Slurm moves a reservation that returns to its next time, and then ends no job for it.
+        overrun_s: (!RETURNS.iter().any(|(flag, ..)| flags.contains(flag))).then_some(0),
+        loose: loose(&flags, value("MaxStartDelay=")),
     };
-    [Row::Read(closing)].into_iter().chain(licenses).collect()
+    [Row::Read(closing)].into_iter().chain(licenses).chain(magnetic).collect()
+}
+
+/// Reason for which no job in a reservation with those flags is left to Slurm; `None`: there is none.
+fn loose(flags: &[&str], delay: Option<&str>) -> Option<String> {
+    let name = |flag: &&str| flag.split('=').next().unwrap_or_default().to_string();
+    let other = flags.iter().map(name).find(|flag| !BOUND.contains(&&**flag));
+    let why = match other.as_deref() {
+        Some("FLEX") => "its jobs may use nodes outside of it, and begin before it (FLEX)".into(),
+        Some("REPLACE") => "it takes another node for each that a job gets (REPLACE)".into(),
+        Some("NO_HOLD_JOBS_AFTER_END") => {
+            "after its end, its jobs start anywhere (NO_HOLD_JOBS_AFTER_END)".into()
+        }
+        Some(flag) => format!("its jobs may use nodes outside of it ({flag})"),
+        None => {
+            let delay = delay?;
+            format!("its jobs keep others waiting that run on its nodes (MaxStartDelay={delay})")
+        }
+    };
+    Some(why)
+}
+
+/// Seconds for which jobs go on after the end of their reservation, in what `scontrol show config` has
+/// printed; `None`: without limit, or it can't be read.
+pub(crate) fn overrun_of(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("ResvOverRun"))?;
+    let minutes: u64 = line.split('=').nth(1)?.split_whitespace().next()?.parse().ok()?;
+    Some(minutes * 60)
 }
 
 /// The time of a reservation, and those to which it returns.
@@ -158,6 +223,36 @@ mod tests {
         let daily = closing(&MAINT.replace("MAINT,", "DAILY,"));
         assert_eq!((daily.times.len(), daily.times[2].start), (30, 1_795_811_293 + 2 * 86_400));
         assert!(reservations_of("No reservations in the system\n").is_empty());
+    }
+
+    #[test]
+    fn jobs_of_some_reservations_stay_on_its_nodes() {
+        for flags in ["SPEC_NODES", "", "MAINT,OVERLAP", "REPLACE_DOWN,PURGE_COMP=00:05:00"] {
+            let of = closing(&MAINT.replace("MAINT,IGNORE_JOBS,SPEC_NODES", flags));
+            assert_eq!((of.loose, of.overrun_s), (None, Some(0)), "{flags}");
+        }
+        for flag in ["FLEX", "REPLACE", "ANY_NODES", "NO_HOLD_JOBS_AFTER_END", "LATER_FLAG"] {
+            let why = closing(&MAINT.replace("MAINT", flag)).loose.unwrap_or_default();
+            assert!(why.ends_with(&format!("({flag})")), "{flag}: {why}");
+        }
+        let delayed = MAINT.replace("MaxStartDelay=(null)", "MaxStartDelay=00:05:00");
+        assert!(closing(&delayed).loose.is_some());
+        // Slurm ends no job for the end of a reservation that returns.
+        let daily = closing(&MAINT.replace("MAINT,", "DAILY,"));
+        assert_eq!((daily.loose, daily.overrun_s), (None, None));
+        let rows = reservations_of(&MAINT.replace("SPEC_NODES", "SPEC_NODES,MAGNETIC"));
+        let [Row::Read(closing), Row::Foreign { why, .. }] = &rows[..] else { panic!("{rows:?}") };
+        assert!(closing.loose.is_none() && why.contains("Flags-=MAGNETIC"), "{why}");
+    }
+
+    #[test]
+    fn the_configuration_has_the_time_after_a_reservation() {
+        let text =
+            |value: &str| format!("ResvEpilog = (null)\nResvOverRun             = {value}\n");
+        assert_eq!(overrun_of(&text("5 min")), Some(300));
+        assert_eq!(overrun_of(&text("0 min")), Some(0));
+        assert_eq!(overrun_of(&text("UNLIMITED")), None);
+        assert_eq!(overrun_of(""), None);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::steer::{
-    Closing, Commitment, Controller, Event, Fault, JobSeen, JobState, Key, Memory, NodeSeen,
-    Revoked, Unread, World, TOLD_CHARS,
+    Closing, Commitment, Controller, Event, Fault, Hold, JobSeen, JobState, Key, Leaving, Memory,
+    NodeSeen, Revoked, Unread, World, TOLD_CHARS,
 };
 
 use crate::columns::{
@@ -19,11 +19,16 @@ use crate::details::{details_of, Book, Details, Of};
 use crate::events::Hints;
 use crate::pipe::{Answer, Pipe};
 use crate::relay::Served;
-use crate::reservations::{reservations_of, Row};
+use crate::reservations::{overrun_of, reservations_of, Row};
 use crate::run::output_of;
 
 /// Greatest number of jobs that are queried by their numbers; if there are more, all are queried.
 const BY_NUMBER: usize = 200;
+
+/// Time for which the configuration of Slurm counts as known.
+const CONFIG_AGE: Duration = Duration::from_secs(300);
+/// Reason for which no job is left to Slurm in a reservation of which nothing is known.
+const UNREAD: &str = "its row in scontrol show reservation can't be read";
 
 /// Access to Slurm.
 #[derive(Clone, Debug)]
@@ -56,6 +61,9 @@ pub struct Slurm {
     planned: Vec<String>,
     /// Reservations, as they were read last.
     reservations: Vec<Closing>,
+    /// Seconds for which jobs go on after the end of their reservations, and the time at which that was
+    /// read; the inner `None`: without limit.
+    overrun: Option<(Instant, Option<u64>)>,
 }
 
 /// Cores and memory of a job: least number of cores on each node, number of cores, memory.
@@ -130,6 +138,7 @@ impl Slurm {
             asked: HashMap::new(),
             planned: Vec::new(),
             reservations: Vec::new(),
+            overrun: None,
         })
     }
 
@@ -290,17 +299,29 @@ impl Slurm {
     /// reservation whose row can't be read stays as it was.
     fn read_reservations(&mut self) -> Result<Vec<String>, Fault> {
         let rows = reservations_of(&self.run("scontrol", &["show", "reservation", "-o"])?);
-        let (mut closed, mut remarks) = (Vec::with_capacity(rows.len()), Vec::new());
+        let (mut closed, mut remarks) = (Vec::<Closing>::with_capacity(rows.len()), Vec::new());
+        let overrun_s = if rows.is_empty() { None } else { self.overrun()? };
+        let of_name =
+            |name: String, why: String| Closing { name, loose: Some(why), ..Closing::default() };
         for row in rows {
             match row {
-                Row::Read(closing) => closed.push(closing),
-                Row::Foreign { name, why } => remarks.push(format!(
-                    "reservation {name} of Slurm is not planned as a whole: {why}; jobs that Slurm \
-                     does not start for it wait longer than planned"
-                )),
+                Row::Read(closing) => {
+                    let overrun_s = closing.overrun_s.and(overrun_s);
+                    closed.push(Closing { overrun_s, ..closing });
+                }
+                Row::Foreign { name, why } => {
+                    remarks.push(format!(
+                        "reservation {name} of Slurm is not planned as a whole: {why}; jobs that \
+                         Slurm does not start for it wait longer than planned"
+                    ));
+                    if closed.last().is_none_or(|last| last.name != name) {
+                        closed.push(of_name(name, why));
+                    }
+                }
                 Row::Unread { name, what } => {
                     let known = self.reservations.iter().find(|of| Some(&of.name) == name.as_ref());
-                    closed.extend(known.cloned());
+                    let unknown = || of_name(name.clone().unwrap_or_default(), UNREAD.into());
+                    closed.push(known.cloned().unwrap_or_else(unknown));
                     let then = match known {
                         Some(_) => "it is planned as before",
                         None => "it is not planned; give it a plain name",
@@ -314,6 +335,18 @@ impl Slurm {
         }
         self.reservations = closed;
         Ok(remarks)
+    }
+
+    /// Seconds for which jobs go on after the end of their reservations; `None`: without limit.
+    fn overrun(&mut self) -> Result<Option<u64>, Fault> {
+        match self.overrun {
+            Some((at, overrun_s)) if at.elapsed() < CONFIG_AGE => Ok(overrun_s),
+            _ => {
+                let overrun_s = overrun_of(&self.run("scontrol", &["show", "config"])?);
+                self.overrun = Some((Instant::now(), overrun_s));
+                Ok(overrun_s)
+            }
+        }
     }
 
     /// Takes as many nodes for each job as its tasks need, if it may have them.
@@ -397,6 +430,14 @@ fn commitment(job: Key, of: &Commitment, cpus: Option<u64>) -> Vec<String> {
     let limit = of.limit_s.map(|limit_s| limited(job, limit_s));
     let least = least.into_iter().flatten();
     [place].into_iter().chain(least).chain([format!("release {name}")]).chain(limit).collect()
+}
+
+/// Commands that leave a held job to Slurm. An earlier commitment may have set its nodes.
+fn left(job: Key, of: &Leaving) -> [String; 2] {
+    let start = of.begin_s.map_or_else(|| "now".into(), |begin_s| format!("uts{begin_s}"));
+    let (name, why) = (job.name(), quoted(&of.told));
+    let terms = format!("StartTime={start} ReqNodeList= AdminComment=\"{why}\"");
+    [format!("update JobId={name} {terms}"), format!("release {name}")]
 }
 
 /// Sets jobs aside that want a generic resource of any type where a node has several types: which
@@ -495,6 +536,22 @@ impl Controller for Slurm {
         });
         // A job without its nodes is not released.
         commitment(job, of, cpus).into_iter().try_for_each(|it| self.say(it))
+    }
+
+    fn leave(&mut self, job: Key, of: &Leaving) -> Answer {
+        left(job, of).into_iter().try_for_each(|it| self.say(it))?;
+        // Its user may have changed the reservation between the look and the release.
+        match self.row(job)?.ok_or(Fault::Gone)? {
+            OneRow::Read(seen) if seen.state == JobState::Pending(Hold::No) => {
+                if seen.reservation == of.reservation {
+                    return Ok(());
+                }
+                self.hold(job)?;
+                Err(Fault::Later)
+            }
+            OneRow::Read(_) => Ok(()),
+            OneRow::Unread { .. } => self.hold(job),
+        }
     }
 
     fn revoke(&mut self, job: Key) -> Result<Revoked, Fault> {

@@ -14,8 +14,8 @@ use common::{committed, settings, SITE, T, WINDOW_S};
 use pbs_manager::ledger::{Row, State};
 use pbs_manager::{Caller, Manager};
 use pbs_slurm::steer::{
-    Commitment, Controller, Event, Fault, Hold, JobState, Key, Link, Revoked, Simulated, Steer,
-    World,
+    Commitment, Controller, Event, Fault, Hold, JobState, Key, Leaving, Link, Revoked, Simulated,
+    Steer, World,
 };
 use pbs_slurm::{Relay, Served};
 
@@ -98,6 +98,10 @@ impl Controller for Fake {
 
     fn commit(&mut self, job: Key, of: &Commitment) -> Result<(), Fault> {
         self.lock().slurm.commit(job, of)
+    }
+
+    fn leave(&mut self, job: Key, of: &Leaving) -> Result<(), Fault> {
+        self.lock().slurm.leave(job, of)
     }
 
     fn revoke(&mut self, job: Key) -> Result<Revoked, Fault> {

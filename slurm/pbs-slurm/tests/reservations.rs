@@ -13,6 +13,7 @@ fn reserved(nodes: &[&str], from_s: u64, for_s: u64) -> Closing {
         why: "reservation maint for users root".into(),
         nodes: nodes.iter().map(|&node| node.into()).collect(),
         times: std::iter::once(T + from_s..T + from_s + for_s).collect(),
+        ..Closing::default()
     }
 }
 

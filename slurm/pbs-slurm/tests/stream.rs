@@ -134,6 +134,7 @@ impl World {
             name,
             nodes: vec![node],
             times: std::iter::once(from_s..until_s).collect(),
+            ..Closing::default()
         });
     }
 

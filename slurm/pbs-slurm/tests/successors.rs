@@ -183,6 +183,7 @@ fn a_job_that_was_let_go_early_is_held_when_it_moves() {
         why: "reservation r1".into(),
         nodes: vec!["n04".into()],
         times: std::iter::once(T..until_s).collect(),
+        ..Closing::default()
     };
     lab.slurm.closed.push(closed(T + 90));
     let first = lab.slurm.submit(1, 3, 6, 120, 10);

@@ -78,6 +78,8 @@ pub enum OrderKind {
     Comment,
     /// [`Controller::notify`].
     Notify,
+    /// [`Controller::leave`].
+    Leave,
 }
 
 impl fmt::Display for OrderKind {
@@ -91,6 +93,7 @@ impl fmt::Display for OrderKind {
             Self::Limit => "limit",
             Self::Comment => "comment",
             Self::Notify => "notify",
+            Self::Leave => "release into its reservation",
         })
     }
 }
@@ -119,6 +122,17 @@ pub struct Commitment {
     pub limit_s: Option<u64>,
     /// Least number of cores that each node gives the job; `None`: as the batch system wants.
     pub least_cpus: Option<u64>,
+    /// Text that its user is shown.
+    pub told: String,
+}
+
+/// Terms on which a job is left to the batch system.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Leaving {
+    /// Reservations of the job, as the last look has them.
+    pub reservation: String,
+    /// Earliest start that its user wants; `None`: at once.
+    pub begin_s: Option<u64>,
     /// Text that its user is shown.
     pub told: String,
 }
@@ -171,6 +185,14 @@ pub trait Controller {
     ///
     /// All of [`Fault`].
     fn commit(&mut self, job: Key, of: &Commitment) -> Result<(), Fault>;
+
+    /// Leaves a held job to the batch system, which starts it in its reservation when it can. The
+    /// nodes of a commitment are cleared. A job that is in another reservation by now stays held.
+    ///
+    /// # Errors
+    ///
+    /// All of [`Fault`].
+    fn leave(&mut self, job: Key, of: &Leaving) -> Result<(), Fault>;
 
     /// Holds a job again.
     ///

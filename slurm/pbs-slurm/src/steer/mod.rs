@@ -29,7 +29,7 @@ mod steering;
 mod wish;
 
 pub(crate) use controller::TOLD_CHARS;
-pub use controller::{Commitment, Controller, Event, Failed, Fault, OrderKind, Revoked};
+pub use controller::{Commitment, Controller, Event, Failed, Fault, Leaving, OrderKind, Revoked};
 pub use link::Link;
 pub use seen::{
     Closing, Hold, JobSeen, JobState, Key, Memory, NoKey, NodeSeen, NodeState, Unread, World,

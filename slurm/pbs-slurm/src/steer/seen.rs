@@ -73,6 +73,8 @@ pub enum Hold {
     Admin,
     /// The job was sent back, and held by that. Any other hold takes this mark away.
     Requeued,
+    /// The reservation of the job has ended, and the batch system holds it for that.
+    Unreserved,
 }
 
 /// Progress of a job.
@@ -132,6 +134,9 @@ pub struct JobSeen {
     pub after: String,
     /// Words of its user to the planner.
     pub words: String,
+    /// Reservations of the batch system in one of which it is to run, separated by commas; empty:
+    /// none.
+    pub reservation: String,
     /// Demands beside cores and memory.
     pub demands: Demands,
     /// Option that can't be planned, with the reason and what to write instead.
@@ -152,7 +157,7 @@ impl JobSeen {
         let nodes = (self.nodes_wanted, self.max_nodes, self.is_exclusive);
         let cores = (self.cpus, self.min_cpus, self.tasks, self.cpus_per_task);
         (nodes, cores, self.memory).hash(&mut hasher);
-        (&self.demands, &self.words).hash(&mut hasher);
+        (&self.demands, &self.words, &self.reservation).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -341,7 +346,7 @@ pub enum NodeState {
 }
 
 /// Times in which the batch system keeps nodes for others.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Closing {
     /// Name of the reservation.
     pub name: String,
@@ -351,12 +356,30 @@ pub struct Closing {
     pub nodes: Vec<String>,
     /// Times of the reservation.
     pub times: Vec<Range<u64>>,
+    /// Seconds after the end of such a time by which the batch system ends jobs in the reservation;
+    /// `None`: it does not end them, and they have to be over by the end.
+    pub overrun_s: Option<u64>,
+    /// Reason for which no job in it is left to the batch system; `None`: jobs in it use these nodes
+    /// in these times alone.
+    pub loose: Option<String>,
 }
 
 impl Closing {
     /// Whether its nodes are kept at a time.
     pub(crate) fn keeps_at(&self, at_s: u64) -> bool {
         self.times.iter().any(|time| time.contains(&at_s))
+    }
+
+    /// Whether a job that begins in it from now on is over by its end, or ended.
+    pub(crate) fn has_room_for(&self, limit_s: u64, at_s: u64) -> bool {
+        let next = self.times.iter().filter(|time| time.end > at_s).min_by_key(|time| time.start);
+        let fits = |time: &Range<u64>| time.start.max(at_s).saturating_add(limit_s) <= time.end;
+        self.overrun_s.is_some() || next.is_some_and(fits)
+    }
+
+    /// Whether jobs may still begin in it.
+    pub(crate) fn lasts_after(&self, at_s: u64) -> bool {
+        self.times.iter().any(|time| time.end > at_s)
     }
 }
 

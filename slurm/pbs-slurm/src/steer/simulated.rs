@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::demands::{Demands, Gres};
-use crate::steer::controller::{Commitment, Controller, Event, Fault, Revoked};
+use crate::steer::controller::{Commitment, Controller, Event, Fault, Leaving, Revoked};
 use crate::steer::seen::{
     Closing, Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, Unread, World,
 };
@@ -76,6 +76,10 @@ pub struct Simulated {
     pub licenses: BTreeMap<String, u64>,
     /// Reservations. Their nodes get no job that would run in their times.
     pub closed: Vec<Closing>,
+    /// Reservation that a user gives a job just before it is left to the batch system.
+    pub moved_at_leave: Option<(Key, String)>,
+    /// All jobs that were left to it.
+    pub left: Vec<Key>,
     /// Nodes of a reservation that the planner can't plan round.
     pub hidden: BTreeSet<String>,
 }
@@ -142,6 +146,7 @@ impl Simulated {
             required: Vec::new(),
             after: String::new(),
             words: String::new(),
+            reservation: String::new(),
             demands: Demands::default(),
             foreign: None,
             reason: String::new(),
@@ -312,6 +317,7 @@ impl Simulated {
         for (key, outcome, by) in over {
             self.end(key, outcome, by);
         }
+        self.end_reserved();
         let keys: Vec<Key> = self.jobs.keys().copied().collect();
         for key in keys {
             self.try_start(key);
@@ -326,8 +332,14 @@ impl Simulated {
         let is_due = seen.start_s.is_none_or(|start_s| start_s <= self.now_s);
         let is_let_go =
             seen.state == JobState::Pending(Hold::No) && !self.is_stuck && !seen.is_refused;
-        if !is_let_go || !is_due || seen.required.is_empty() {
+        if !is_let_go || !is_due {
             return;
+        }
+        match (seen.required.is_empty(), seen.reservation.is_empty()) {
+            (false, true) => {}
+            (true, false) => return self.start_reserved(key),
+            // It was not let go by the planner, or its nodes are none of its reservation.
+            (true, true) | (false, false) => return,
         }
         let why = self.reason_to_wait(seen);
         if !why.is_empty() {
@@ -352,6 +364,71 @@ impl Simulated {
             return;
         }
         let nodes = seen.required.clone();
+        self.begin(key, nodes);
+    }
+
+    /// Starts a job in its reservations, or outside of all of them if its jobs may leave one.
+    fn start_reserved(&mut self, key: Key) {
+        let Some(seen) = self.job(key) else {
+            return;
+        };
+        let is_of = |of: &&Closing| seen.reservation.split(',').any(|name| name == of.name);
+        let is_free = self.closed.iter().filter(is_of).any(|of| of.loose.is_some());
+        let now_s = self.now_s;
+        let nodes: Vec<String> = if is_free {
+            let is_closed = |node: &String| {
+                self.closed.iter().any(|of| of.keeps_at(now_s) && of.nodes.contains(node))
+            };
+            self.nodes.keys().filter(|node| !is_closed(node)).cloned().collect()
+        } else {
+            let now = self.closed.iter().filter(is_of).filter(|of| of.keeps_at(now_s));
+            now.flat_map(|of| of.nodes.iter().cloned()).collect()
+        };
+        let each = seen.cpus_each();
+        let has_room = |node: &String| self.free(node) >= each;
+        let count = usize::try_from(seen.nodes_asked()).unwrap_or(usize::MAX);
+        let nodes: Vec<String> = nodes.into_iter().filter(has_room).take(count).collect();
+        if nodes.len() == count {
+            self.begin(key, nodes);
+        }
+    }
+
+    /// Ends jobs whose reservations have ended, and holds those that wait for one.
+    fn end_reserved(&mut self) {
+        let lasts = |names: &str, overrun: bool| {
+            names.split(',').any(|name| {
+                let of = self.closed.iter().find(|of| of.name == name);
+                of.is_some_and(|of| match of.overrun_s {
+                    None if overrun => true,
+                    Some(after_s) if overrun => of.lasts_after(self.now_s - after_s),
+                    _ => of.lasts_after(self.now_s),
+                })
+            })
+        };
+        let (mut held, mut over) = (Vec::new(), Vec::new());
+        for (&key, job) in self.jobs.iter().filter(|(_, job)| !job.seen.reservation.is_empty()) {
+            match job.seen.state {
+                JobState::Pending(hold) if !lasts(&job.seen.reservation, false) => {
+                    held.push((key, hold));
+                }
+                JobState::Running if !lasts(&job.seen.reservation, true) => over.push(key),
+                _ => {}
+            }
+        }
+        for key in over {
+            self.end(key, "aborted at its end", By::Limit);
+        }
+        for (key, hold) in held {
+            self.alter(key, |job| {
+                job.reservation.clear();
+                if hold != Hold::Admin {
+                    job.state = JobState::Pending(Hold::Unreserved);
+                }
+            });
+        }
+    }
+
+    fn begin(&mut self, key: Key, nodes: Vec<String>) {
         let now_s = self.now_s;
         self.alter(key, |job| {
             job.state = JobState::Running;
@@ -521,6 +598,22 @@ impl Controller for Simulated {
         seen.start_s = Some(of.start_s.unwrap_or(now_s));
         seen.state = JobState::Pending(Hold::No);
         self.commits.push((now_s, job, nodes.to_vec()));
+        self.told.insert(job, of.told.clone());
+        Ok(())
+    }
+
+    fn leave(&mut self, job: Key, of: &Leaving) -> Result<(), Fault> {
+        if let Some((of, reservation)) = self.moved_at_leave.take() {
+            self.pending(of)?.reservation = reservation;
+        }
+        let seen = self.pending(job)?;
+        if seen.reservation != of.reservation {
+            return Err(Fault::Later);
+        }
+        seen.required.clear();
+        seen.start_s = of.begin_s;
+        seen.state = JobState::Pending(Hold::No);
+        self.left.push(job);
         self.told.insert(job, of.told.clone());
         Ok(())
     }

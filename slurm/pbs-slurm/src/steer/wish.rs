@@ -13,10 +13,16 @@ use crate::steer::seen::{JobSeen, Memory};
 
 /// Prefix of a job's comment that is for the planner.
 const MARK: &str = "pbs";
-/// Words by which job_submit.lua writes down a hold, and the reasons that users are shown.
-const HOLDS: [(&str, &str); 2] = [
+/// Words by which job_submit.lua or the planner writes down a hold, and the reasons that users are
+/// shown.
+const HOLDS: [(&str, &str); 3] = [
     ("pbs-held", "held by its user; scontrol release lets it be planned"),
     ("pbs-held-by-operator", "held by an operator; ask for scontrol release"),
+    (
+        "pbs-held-reservation-ended",
+        "held, since its reservation has ended; scontrol release lets it be planned without one, or \
+         give it another one before (scontrol update ReservationName=)",
+    ),
 ];
 
 /// Reason for which a job is held by its user or an operator; `None`: it is not. The hold of the
@@ -31,6 +37,12 @@ pub(crate) fn held_by_operator(comment: &str) -> String {
     let is_other = |word: &&str| !HOLDS.iter().any(|(hold, _)| hold == word);
     let words = comment.split_whitespace().filter(is_other);
     words.chain([HOLDS[1].0]).collect::<Vec<_>>().join(" ")
+}
+
+/// A comment with the word for a job whose reservation has ended.
+pub(crate) fn held_without_reservation(comment: &str) -> String {
+    let words = comment.split_whitespace().filter(|word| *word != HOLDS[2].0);
+    words.chain([HOLDS[2].0]).collect::<Vec<_>>().join(" ")
 }
 
 /// Words of a user to the planner, beyond the options of the batch system. In a job's comment: `pbs

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Nodes that the batch system reserves for a time: nothing is planned there then.
+//! Nodes that the batch system reserves for a time, or on which it runs a job of such a reservation:
+//! nothing is planned there then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -7,6 +8,7 @@ use std::ops::Range;
 use pbs_manager::ledger::ClosedRow;
 use pbs_manager::{Error, Manager};
 
+use super::left::ENDED_LATE_S;
 use super::{operator, Steer};
 use crate::steer::link::Link;
 
@@ -22,12 +24,29 @@ impl Steer {
             }
         }
         self.remarks.clone_from(&self.world.remarks);
+        let cleaned_s = manager.site().release_timeout_s.saturating_add(ENDED_LATE_S);
+        let left = self.left_nodes(cleaned_s);
         let mut wanted: BTreeMap<&str, (Vec<Range<u64>>, BTreeSet<&str>)> = BTreeMap::new();
         for closing in &self.world.closed {
+            // Jobs in the reservation may run to its end, or for longer. Nobody's plan is to move
+            // when they do.
+            let after_s = match closing.loose {
+                None => closing.overrun_s.unwrap_or(0).saturating_add(cleaned_s),
+                Some(_) => 0,
+            };
+            let times = closing.times.iter();
+            let times = times.map(|time| time.start..time.end.saturating_add(after_s));
             for node in &closing.nodes {
                 let of = wanted.entry(node).or_default();
-                of.0.extend(closing.times.iter().cloned());
+                of.0.extend(times.clone());
                 of.1.insert(&closing.why);
+            }
+        }
+        for (nodes, (from_s, until_s), why) in &left {
+            for node in *nodes {
+                let of = wanted.entry(node).or_default();
+                of.0.push(*from_s..*until_s);
+                of.1.insert(why);
             }
         }
         let before = manager.closed().map(|row| row.name.clone());

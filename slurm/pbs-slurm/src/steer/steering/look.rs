@@ -8,6 +8,7 @@ use pbs_manager::ledger::{Phase, Row, State};
 use pbs_manager::{Change, Error, Happened, Manager};
 use pbs_resources::Rset;
 
+use super::left::left_text;
 use super::{
     ended, is_where_planned, nodes_of, not_started, operator, over, sorted, Asked, Committed,
     Shown, Steer, AGAIN, ALTERED_AT_ONCE, GONE, LOST, NEW_AT_ONCE, SHOWN_FOR, UNSEEN,
@@ -49,6 +50,9 @@ impl Steer {
             match (&job.state, self.jobs.contains_key(&job.key)) {
                 // This is a copy of an older look.
                 (JobState::Pending(_), _) | (_, false) if unread.contains(&job.key) => {}
+                (JobState::Pending(hold), false) if self.left.has(job.key) => {
+                    self.leave(controller, job, *hold, now);
+                }
                 (JobState::Pending(hold), is_known) if job.is_unclear => {
                     // Nothing is planned by half of what it wants, and nothing starts by that.
                     let of = self.jobs.get(&job.key);
@@ -457,6 +461,8 @@ impl Steer {
             // It is not planned as it was, and not as it is.
             let why = match hold_of(&job.words) {
                 Some(held) => held.into(),
+                // It is released in the next turn.
+                None if why == left_text(&job) => why,
                 None => format!("changed, and declined: {why}"),
             };
             self.take_out(manager, controller, row.id, &why);

@@ -8,6 +8,7 @@ mod declined;
 mod end;
 mod explained;
 mod last_ended;
+mod left;
 mod look;
 mod lost;
 mod newcomers;
@@ -24,6 +25,7 @@ use pbs_site::format_time;
 
 use self::explained::{Explanations, UnreadRows};
 use self::last_ended::LastEnded;
+use self::left::LeftJobs;
 use self::lost::LostJobs;
 use crate::conf::compress;
 use crate::demands::Demands;
@@ -293,6 +295,8 @@ pub struct Steer {
     unread: UnreadRows,
     /// Explanations for users of jobs of which too little is known.
     explanations: Explanations,
+    /// Jobs in reservations, which are left to the batch system.
+    left: LeftJobs,
     /// Jobs that were lost, of whose users other jobs tell that.
     lost: LostJobs,
     /// Messages about what the plan does not respect, as they were reported.
@@ -335,6 +339,7 @@ impl Steer {
             unreachable: None,
             unread: UnreadRows::default(),
             explanations: Explanations::default(),
+            left: LeftJobs::default(),
             lost: LostJobs::default(),
             remarks: Vec::new(),
         };
@@ -463,6 +468,7 @@ impl Steer {
                     self.note_unclear(now);
                     self.forget_lost(now.as_secs());
                     self.mark_requeued(controller);
+                    self.sort_reserved(controller);
                     self.wake(manager, now)?;
                     self.close_nodes(manager)?;
                     self.reconcile(manager, controller, now)?;
@@ -660,6 +666,7 @@ impl Steer {
                 (OrderKind::Notify, ..) if is_passing(&why) => {
                     self.unnotified.insert(key);
                 }
+                (OrderKind::Leave, ..) if is_passing(&why) => self.not_left(key),
                 (OrderKind::Explain, ..) if is_passing(&why) => self.explanations.failed(key),
                 (OrderKind::Stop, Some(of), _) => (of.is_ending, of.is_stopped) = (true, false),
                 (OrderKind::Limit, _, _) if matches!(why, Fault::Denied(_) | Fault::Never(_)) => {
