@@ -320,10 +320,10 @@ fn plans_go_round_reservations_of_slurm() {
     assert_eq!(closed.len(), 15, "{all}");
     assert_eq!(closed[0]["why"], "reservation maint for users root");
     assert!(planned_s >= closed[0]["times"][0][1].as_u64().unwrap(), "{planned_s}: {all}");
-    // Its user is told where jobs are planned; jobs inside it are not.
+    // Who may not use it is refused by Slurm.
     let (said, is_well) =
         user(&["sbatch", "-p", "plan", "-t1", "--reservation=maint", "--wrap", "true"]);
-    assert!(!is_well && said.contains("leave out --reservation"), "{said}");
+    assert!(!is_well && said.contains("reservation"), "{said}");
     until("the reservation is active", || {
         run("sinfo", &["-h", "-N", "-n", "n01", "-o", "%T"]).starts_with("maint")
     });
@@ -338,6 +338,67 @@ fn plans_go_round_reservations_of_slurm() {
 }
 
 /// Two jobs of one core would have room beside each other on each node, but for their disk space.
+/// Jobs of a reservation run on its nodes in its time, and nobody else is planned there. What waits
+/// when it ends waits for its user.
+#[test]
+#[ignore = "needs a cluster"]
+fn jobs_in_reservations_of_slurm_are_left_to_it() {
+    let lab = Lab::new("left");
+    let create = |name: &str, start: &str, nodes: &str, flags: &str| {
+        let all = [format!("ReservationName={name}"), format!("StartTime={start}")];
+        let rest = ["Duration=1".into(), "Users=games".into(), format!("Nodes={nodes}")];
+        let flags = format!("Flags=IGNORE_JOBS{flags}");
+        let mut words = vec!["create", "reservation"];
+        words.extend(all.iter().chain(&rest).map(String::as_str).chain([&*flags]));
+        run("scontrol", &words);
+    };
+    create("course", "now+20", "n[01-02]", "");
+    create("flex", "now+600", "n[03-04]", ",FLEX");
+    let in_course = ["-N2", "-n4", "--mem=100", "-t1", "--reservation=course"];
+    let first = submit(&in_course, "sleep 3");
+    let long = submit(&[&in_course[..3], &["-t9", "--reservation=course"]].concat(), "sleep 400");
+    let next = submit(&in_course, "true");
+    let flex = submit(&["-n1", "--mem=100", "-t1", "--reservation=flex"], "true");
+    let told = |job: &str| {
+        let (text, _) = try_run("scontrol", &["show", "job", "-o", job]);
+        let text = text.split("AdminComment=\"").nth(1).unwrap_or_default().to_string();
+        text.split('"').next().unwrap_or_default().to_string()
+    };
+    until("it is left to Slurm", || told(&first) == "left to Slurm in reservation course");
+    until("one that could go elsewhere is declined", || told(&flex).contains("(FLEX)"));
+    assert_eq!(show(&flex, "Reason"), "JobHeldAdmin");
+    // Others run beside, and on all nodes afterwards.
+    let beside = submit(&["-N14", "-n28", "--mem=100", "-t1"], "true");
+    let wide = submit(&["-N16", "-n16", "--mem=100", "-t1"], "true");
+    lab.ends_as(&beside, "completed");
+    assert_eq!(show(&beside, "NodeList"), "n[03-16]");
+    // Its user takes a job out of the reservation: only while it is held.
+    let other = submit(&in_course, "true");
+    until("it is left to Slurm", || show(&other, "Reason") == "Reservation");
+    let job = format!("JobId={other}");
+    let out = ["scontrol", "update", &job, "ReservationName="];
+    assert!(!user(&out).1, "it would start at once");
+    assert!(user(&["scontrol", "hold", &other]).1 && user(&out).1);
+    assert!(user(&["scontrol", "release", &other]).1);
+    lab.ends_as(&other, "completed");
+    until("the first one is over", || state(&first) == "COMPLETED");
+    assert_eq!(show(&first, "NodeList"), "n[01-02]");
+    until("the next one runs", || state(&long) == "RUNNING");
+    let planned_s = lab.rows(&wide)[0]["start_s"].as_u64().unwrap();
+    sleep(Duration::from_secs(45));
+    until("Slurm ends it with the reservation", || state(&long) == "TIMEOUT");
+    until("the last one waits for its user", || told(&next).starts_with("held, since its res"));
+    assert!(user(&["scontrol", "release", &next]).1);
+    lab.ends_as(&wide, "completed");
+    lab.ends_as(&next, "completed");
+    assert!(lab.rows(&wide)[0]["start_s"].as_u64().unwrap() <= planned_s);
+    for job in [&first, &long] {
+        assert!(lab.rows(job).is_empty());
+    }
+    run("scancel", &[&flex]);
+    assert_eq!(nodes_out(&lab), []);
+}
+
 #[test]
 #[ignore = "needs a cluster"]
 fn disk_space_of_nodes_is_planned() {
