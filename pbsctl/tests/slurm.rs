@@ -2,8 +2,9 @@
 //! A real Slurm, and `pbsctl cluster serve --slurm`: features and traps by their numbers.
 //!
 //! They need a cluster, and are run in one by `scripts/slurm-cluster run -- cargo test -p pbsctl
-//! --test slurm -- --ignored --test-threads 1 --skip kill_wait`; those called `kill_wait` in one with
-//! `--kill-wait 30`. Jobs are those of the user `games`, the service
+//! --test slurm -- --ignored --test-threads 1 --skip kill_wait --skip accounting`; those called
+//! `kill_wait` in one with `--kill-wait 30`, and those called `accounting` in one with `--accounting`.
+//! Jobs are those of the user `games`, the service
 //! runs as SlurmUser.
 
 #[path = "common/slurm.rs"]
@@ -337,7 +338,6 @@ fn plans_go_round_reservations_of_slurm() {
     assert!(start_s() < planned_s);
 }
 
-/// Two jobs of one core would have room beside each other on each node, but for their disk space.
 /// Jobs of a reservation run on its nodes in its time, and nobody else is planned there. What waits
 /// when it ends waits for its user.
 #[test]
@@ -399,6 +399,7 @@ fn jobs_in_reservations_of_slurm_are_left_to_it() {
     assert_eq!(nodes_out(&lab), []);
 }
 
+/// Two jobs of one core would have room beside each other on each node, but for their disk space.
 #[test]
 #[ignore = "needs a cluster"]
 fn disk_space_of_nodes_is_planned() {
@@ -483,6 +484,52 @@ fn a_job_without_a_place_shows_no_start() {
     assert_eq!(state(&next), "PENDING");
     run("scontrol", &["update", "NodeName=n[01-16]", "State=RESUME"]);
     lab.ends_as(&next, "completed");
+}
+
+/// In a cluster with `--accounting`: jobs wait for a limit of their account or their QOS. Those of
+/// others start as planned, and the ones that wait run when the limit lets them.
+#[test]
+#[ignore = "needs a cluster"]
+fn accounting_limits_delay_only_jobs_of_their_users() {
+    let config = run("scontrol", &["show", "config"]);
+    let enforced = config.lines().find(|line| line.starts_with("AccountingStorageEnforce"));
+    let enforced = enforced.unwrap_or_default();
+    assert!(enforced.contains("limits"), "{enforced}: start the cluster with --accounting");
+    let lab = Lab::new("accounting");
+    let other = |options: &[&str], script: &str| submit_as("daemon", options, script);
+    let one = |options: &[&str], script: &str| {
+        submit(&[&["-N1", "-n2", "--mem=100", "-t1"], options].concat(), script)
+    };
+    let (said, is_well) = user(&["sbatch", "-p", "plan", "-t1", "--qos=absent", "--wrap", "true"]);
+    assert!(!is_well && said.contains("qos"), "{said}");
+    let first = [one(&["-A", "small"], "sleep 50"), one(&["--qos=one"], "sleep 50")];
+    until("both run", || first.iter().all(|job| state(job) == "RUNNING"));
+    let second = [one(&["-A", "small"], "true"), one(&["--qos=one"], "true")];
+    // Those that wait have two nodes of their own, and are tried there again at once.
+    let beside: Vec<String> =
+        (0..5).map(|_| other(&["-N12", "-n24", "--mem=100", "-t1"], "sleep 5")).collect();
+    let start_s = |job: &String| lab.rows(job).first().and_then(|row| row["start_s"].as_u64());
+    until("the others are planned", || beside.iter().all(|job| start_s(job).is_some()));
+    let planned: Vec<u64> = beside.iter().filter_map(start_s).collect();
+    let told = |job: &str| try_run("scontrol", &["show", "job", "-o", job]).0;
+    until("the reasons are told", || {
+        told(&second[0]).contains("several times (AssocGrpCpuLimit)")
+            && told(&second[1]).contains("several times (QOSMaxJobsPerUserLimit)")
+    });
+    for (job, planned_s) in beside.iter().zip(planned) {
+        lab.ends_as(job, "completed");
+        assert!(start_s(job) <= Some(planned_s), "{job}: {planned_s} {:?}", start_s(job));
+        // In Slurm, it began when it was planned.
+        let date = show(job, "StartTime");
+        let began_s: u64 = run("date", &["-d", &date, "+%s"]).trim().parse().unwrap();
+        assert!(began_s <= planned_s + 3, "{job}: {began_s} {planned_s}");
+    }
+    // They wait a while before they are planned again.
+    sleep(Duration::from_secs(20));
+    for job in first.iter().chain(&second) {
+        lab.ends_as(job, "completed");
+    }
+    assert_eq!(nodes_out(&lab), []);
 }
 
 /// Nodes of many kinds, of which slurmctld says what jobs get.

@@ -57,12 +57,17 @@ pub(crate) fn user(command: &[&str]) -> (String, bool) {
 
 /// Submits a script; its number.
 pub(crate) fn submit(options: &[&str], script: &str) -> String {
+    submit_as(USER, options, script)
+}
+
+/// Submits a script of a user; its number.
+pub(crate) fn submit_as(user: &str, options: &[&str], script: &str) -> String {
     let mut command = vec!["sbatch", "--parsable", "-p", "plan", "-o", "/dev/null", "-D", "/tmp"];
     command.extend(options);
     command.extend(["--wrap", script]);
-    let (text, is_well) = user(&command);
+    let (text, is_well) = try_run("setpriv", &as_user(user, &command));
     assert!(is_well, "{options:?}: {text}");
-    text.trim().to_string()
+    text.lines().next().unwrap_or_default().to_string()
 }
 
 pub(crate) fn show(job: &str, name: &str) -> String {
