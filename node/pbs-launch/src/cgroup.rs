@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
@@ -31,6 +31,19 @@ pub struct GroupLimits {
 
 /// Controllers of the limits, as the kernel calls them.
 const CONTROLLERS: [&str; 2] = ["memory", "pids"];
+
+/// The longest file of a control group that is read for its figures.
+const MOST_FIGURE_BYTES: u64 = 8192;
+
+/// Resources that all processes of a control group have used since it was made, also those that
+/// have ended. `None`: the kernel does not count it, or its file cannot be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupUsage {
+    /// CPU time, which every group of cgroup v2 has.
+    pub cpu_ns: Option<u64>,
+    /// Greatest memory, with file cache, where the memory controller counts it.
+    pub peak_memory_bytes: Option<u64>,
+}
 
 /// The control group of a job.
 #[derive(Debug, PartialEq, Eq)]
@@ -126,6 +139,31 @@ impl Cgroup {
             let mut counts = events.lines().filter_map(|line| line.strip_prefix("oom_kill "));
             counts.any(|count| count.trim() != "0")
         })
+    }
+
+    /// Reads the resources that all processes in it have used: two short files of the kernel.
+    pub fn usage(&self) -> GroupUsage {
+        GroupUsage { cpu_ns: self.cpu_ns(), peak_memory_bytes: self.peak_memory_bytes() }
+    }
+
+    /// Reads the CPU time that all processes in it have used.
+    pub fn cpu_ns(&self) -> Option<u64> {
+        let stat = self.figures("cpu.stat")?;
+        let usec = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+        usec.trim().parse::<u64>().ok()?.checked_mul(1000)
+    }
+
+    /// Reads the greatest memory that its processes had together, with file cache.
+    pub fn peak_memory_bytes(&self) -> Option<u64> {
+        self.figures("memory.peak")?.trim().parse().ok()
+    }
+
+    /// Beginning of a file in it with figures; `None`: the file cannot be read.
+    fn figures(&self, name: &str) -> Option<String> {
+        let file = File::open(self.directory.join(name)).ok()?;
+        let mut text = String::new();
+        file.take(MOST_FIGURE_BYTES).read_to_string(&mut text).ok()?;
+        Some(text)
     }
 
     /// Takes it away, which works once it is empty.
@@ -311,6 +349,37 @@ mod tests {
         fs::remove_dir_all(&inner).unwrap();
         assert!(group.is_empty() && group.remove().is_ok());
         fs::remove_dir_all(&parent).unwrap();
+    }
+
+    /// The kernel's figures of a group are read as they are. A figure that is missing or that is no
+    /// number is unknown, and not 0.
+    #[test]
+    fn resources_of_a_group_are_read_or_unknown() {
+        let directory = std::env::temp_dir().join(format!("pbs-usage-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).unwrap();
+        let group = Cgroup { directory: directory.clone() };
+        assert_eq!(group.usage(), GroupUsage::default());
+        let usage = |stat: &str, peak: &str| {
+            fs::write(directory.join("cpu.stat"), stat).unwrap();
+            fs::write(directory.join("memory.peak"), peak).unwrap();
+            let GroupUsage { cpu_ns, peak_memory_bytes } = group.usage();
+            (cpu_ns, peak_memory_bytes)
+        };
+        let stat = "usage_usec 3200017\nuser_usec 3000000\nsystem_usec 200017\n";
+        assert_eq!(usage(stat, "88080384\n"), (Some(3_200_017_000), Some(88_080_384)));
+        assert_eq!(usage("user_usec 5\nusage_usec 0\n", "0\n"), (Some(0), Some(0)));
+        assert_eq!(usage("user_usec 5\n", "max\n"), (None, None));
+        assert_eq!(usage("usage_usec -5\n", ""), (None, None));
+        assert_eq!(usage(&format!("usage_usec {}\n", u64::MAX), "5 6\n"), (None, None));
+        // No more than the beginning of a file is read.
+        let long = "x\n".repeat(1 << 20);
+        assert_eq!(usage(&format!("{long}{stat}"), &long), (None, None));
+        fs::remove_file(directory.join("memory.peak")).unwrap();
+        fs::write(directory.join("cpu.stat"), stat).unwrap();
+        let without_memory = GroupUsage { cpu_ns: Some(3_200_017_000), peak_memory_bytes: None };
+        assert_eq!(group.usage(), without_memory);
+        fs::remove_dir_all(&directory).unwrap();
     }
 
     /// Tests memory counting in a directory that stands in for the file system of control groups.

@@ -219,6 +219,13 @@ impl Child {
         }
     }
 
+    /// Returns for how long it had a CPU until now, or until it ended; `None`: nobody can say, or
+    /// it attaches itself, and may be several processes.
+    pub fn cpu_ns(&self) -> Option<u64> {
+        let ran_ns = if self.is_reaped() { self.ran_ns } else { cpu_time_ns(self.pid) };
+        Some(ran_ns).filter(|&ns| ns > 0 && !self.program.itself)
+    }
+
     /// Whether it was waited for.
     pub fn is_reaped(&self) -> bool {
         self.status.is_some()
