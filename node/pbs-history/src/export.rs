@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use crate::{ProcessRun, Run};
+use crate::{ProcessRun, Run, RunUsage};
 
 /// A run with all its figures. As JSON it has these fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -14,6 +14,19 @@ pub struct RunFigures {
     pub run: Run,
     /// Processes of the run, ascending.
     pub processes: Vec<ProcessRun>,
+    /// Resources of the run as a whole, with all that its programs started.
+    pub usage: RunUsage,
+}
+
+impl RunFigures {
+    /// The memory of the run and whether its control group was measured; without that, the sum of
+    /// the greatest resident sizes of its processes. `None`: nothing was measured.
+    pub fn peak_memory_bytes(&self) -> Option<(u64, bool)> {
+        let peaks = self.processes.iter().map(ProcessRun::peak_memory_bytes);
+        let of_processes = Some(peaks.fold(0, u64::saturating_add)).filter(|&bytes| bytes > 0);
+        let of_group = self.usage.group_peak_bytes.map(|bytes| (bytes, true));
+        of_group.or(of_processes.map(|bytes| (bytes, false)))
+    }
 }
 
 /// The columns of [`to_csv`].
@@ -25,7 +38,7 @@ const COLUMNS: &str = "job,run,kind,submitted_unix_ns,ended_unix_ns,run_outcome,
 /// (RFC 4180, but with bare newlines). What there is not is empty.
 pub fn to_csv(runs: &[RunFigures]) -> String {
     let mut out = format!("{COLUMNS}\n");
-    for RunFigures { run, processes } in runs {
+    for RunFigures { run, processes, .. } in runs {
         let ended = run.ended_unix_ns.map(|ns| ns.to_string());
         let before = format!(
             "{},{},{},{},{},{}",

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use pbs_random::estimate::{estimate, Config};
 use serde::Serialize;
 
-use crate::{Fingerprint, Kind, Outcome, ProcessRun, RunId};
+use crate::usage::all_programs;
+use crate::{Fingerprint, Kind, Outcome, ProcessRun, RunId, RunUsage};
 
 /// A task of a job, by what it executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -135,6 +136,8 @@ pub struct JobHistory {
     /// Rates of a process in the runs that have measured it, the oldest first.
     rates: BTreeMap<(u32, Fingerprint), Vec<u64>>,
     errors: BTreeMap<RunId, PlanError>,
+    /// Greatest memory of runs whose programs have started others, by all programs of the run.
+    group_peaks: BTreeMap<Fingerprint, u64>,
 }
 
 impl JobHistory {
@@ -173,6 +176,27 @@ impl JobHistory {
                 }
             }
         }
+    }
+
+    /// Adds the resources of a run as a whole; `processes` are those of the run.
+    pub fn add_usage(&mut self, processes: &[ProcessRun], usage: &RunUsage) {
+        if let Some(bytes) = usage.needed_bytes() {
+            let programs = processes.iter().map(|run| (run.process, run.fingerprint));
+            let known = self.group_peaks.entry(all_programs(programs)).or_default();
+            *known = bytes.max(*known);
+        }
+    }
+
+    /// The greatest memory of all processes together in runs of the same programs that have started
+    /// other processes, with these. `None`: no run has, or their memory was not counted.
+    pub fn group_memory_bytes(
+        &self,
+        processes: impl Iterator<Item = (u32, Fingerprint)>,
+    ) -> Option<u64> {
+        if self.group_peaks.is_empty() {
+            return None;
+        }
+        self.group_peaks.get(&all_programs(processes)).copied()
     }
 
     /// Predicts the needs of the next run of a task; `None` if neither a run nor the user has given

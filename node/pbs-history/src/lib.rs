@@ -34,6 +34,7 @@ mod record;
 mod schema;
 mod store;
 mod tables;
+mod usage;
 
 pub use collect::{Collector, Expected, ExpectedTask};
 pub use digest::Fingerprint;
@@ -49,3 +50,4 @@ pub use record::{
     InForce, Kind, Last, NewRun, Order, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun,
 };
 pub use store::{JobSummary, RunEnd, Store};
+pub use usage::RunUsage;

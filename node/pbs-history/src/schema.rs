@@ -8,9 +8,9 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::Error;
 
 /// The version of the tables.
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 5;
 /// The tables that a file of each version has: the first of [`TABLES`].
-const TABLES_OF: [(i64, usize); 4] = [(1, 5), (2, 6), (3, 8), (VERSION, TABLES.len())];
+const TABLES_OF: [(i64, usize); 5] = [(1, 5), (2, 6), (3, 8), (4, 12), (VERSION, TABLES.len())];
 /// `PBSH`, by which a file of ours is known.
 const APPLICATION: i64 = 0x5042_5348;
 
@@ -20,7 +20,7 @@ const APPLICATION: i64 = 0x5042_5348;
 /// numbers of events and plans use all 64 bits and are stored in two's
 /// complement. SQLite finds a page that does not hold together; a digest finds a
 /// row that does but says something else than was written.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "CREATE TABLE run (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
 	job TEXT NOT NULL,
@@ -67,6 +67,7 @@ const TABLES: [&str; 12] = [
     TRANSFER,
     CORUN,
     COST,
+    USED,
 ];
 
 /// For how long each process had a CPU, where that was measured.
@@ -147,6 +148,16 @@ const COST: &str = "CREATE TABLE cost (
 	took_ns INTEGER NOT NULL,
 	digest INTEGER NOT NULL,
 	PRIMARY KEY (scheduler, magnitude, number)
+) STRICT";
+
+/// Resources that runs used as a whole, with all that their programs started, where that was
+/// measured.
+const USED: &str = "CREATE TABLE used (
+	run INTEGER PRIMARY KEY REFERENCES run ON DELETE CASCADE,
+	group_cpu_ns INTEGER,
+	programs_cpu_ns INTEGER,
+	group_peak_bytes INTEGER,
+	digest INTEGER NOT NULL
 ) STRICT";
 
 /// Content of a file by its first bytes.

@@ -12,10 +12,11 @@ use crate::lease::Lease;
 use crate::limits::{check_coruns, kept};
 use crate::measured_rows::insert_corun;
 use crate::open::{open, Access};
+use crate::usage::{usage_of, write_usage};
 use crate::{tables, JobHistory, Options};
 use crate::{
-    Corun, Error, InForce, Last, NewRun, Order, Outcome, ProcessRun, Run, RunFigures, RunId, State,
-    Takeover,
+    Corun, Error, InForce, Last, NewRun, Order, Outcome, ProcessRun, Run, RunFigures, RunId,
+    RunUsage, State, Takeover,
 };
 
 /// A job of which runs are known.
@@ -44,6 +45,8 @@ pub struct RunEnd<'a> {
     pub order: Option<&'a Order>,
     /// Figures of its processes.
     pub figures: &'a [ProcessRun],
+    /// Resources of the run as a whole.
+    pub usage: RunUsage,
     /// Tasks that ran beside its tasks.
     pub coruns: &'a [Corun],
 }
@@ -51,7 +54,8 @@ pub struct RunEnd<'a> {
 impl RunEnd<'_> {
     /// Returns the end of a run of which nothing else is known.
     pub fn new(ended_unix_ns: u64, outcome: Outcome) -> Self {
-        Self { ended_unix_ns, outcome, order: None, figures: &[], coruns: &[] }
+        let usage = RunUsage::default();
+        Self { ended_unix_ns, outcome, order: None, figures: &[], usage, coruns: &[] }
     }
 }
 
@@ -246,8 +250,9 @@ impl Store {
 
     /// Records a run that is over with all that belongs to its end; see [`Self::finish_run`].
     pub fn end_run(&mut self, id: RunId, end: &RunEnd<'_>) -> Result<(), Error> {
-        let &RunEnd { ended_unix_ns, outcome, order, figures, coruns } = end;
+        let &RunEnd { ended_unix_ns, outcome, order, figures, usage, coruns } = end;
         tables::check(figures)?;
+        usage.check()?;
         check_coruns(coruns)?;
         kept("the time of the end", ended_unix_ns)?;
         let (keep, keep_samples) = (self.options.keep_runs, self.options.keep_samples);
@@ -265,6 +270,7 @@ impl Store {
             let order_bytes = order.as_ref().map_or(0, |order| order.text.len());
             let uid = order.map(|order| order.uid);
             tables::write_run(connection, run, figures)?;
+            write_usage(connection, id, &usage)?;
             connection.execute("DELETE FROM takeover WHERE run = ?", [id.0])?;
             let sql = "DELETE FROM run WHERE id IN (SELECT id FROM run \
                        LEFT JOIN orders ON orders.run = run.id \
@@ -368,7 +374,8 @@ impl Store {
         let _snapshot = self.read(Connection::unchecked_transaction)?;
         let run = self.run(id)?;
         let processes = self.read(|connection| tables::processes_of(connection, &run))?;
-        Ok(RunFigures { run, processes })
+        let usage = self.read(|connection| usage_of(connection, run.id))?;
+        Ok(RunFigures { run, processes, usage })
     }
 
     /// The runs of a job that are over, with all their figures, the oldest
@@ -379,7 +386,8 @@ impl Store {
         runs.filter(|run| run.state == State::Over)
             .map(|run| {
                 let processes = self.read(|connection| tables::processes_of(connection, &run))?;
-                Ok(RunFigures { run, processes })
+                let usage = self.read(|connection| usage_of(connection, run.id))?;
+                Ok(RunFigures { run, processes, usage })
             })
             .collect()
     }
@@ -402,7 +410,9 @@ impl Store {
         })?;
         for run in runs {
             let processes = self.read(|connection| tables::processes_of(connection, &run))?;
+            let usage = self.read(|connection| usage_of(connection, run.id))?;
             history.add(run.id, run.kind, &processes);
+            history.add_usage(&processes, &usage);
         }
         Ok(history)
     }

@@ -28,6 +28,7 @@ use crate::result::{Facts, RunResult};
 use crate::room::Room;
 use crate::saved::Saved;
 use crate::settings::{Settings, LEAD_NS};
+use crate::usage::of_ended;
 use crate::{resume, Error, Held, Listener, News, NotRun, Submission};
 
 /// Next action.
@@ -802,7 +803,8 @@ impl Jobs {
     ) -> Option<JobOutcome> {
         let place = self.runs.iter().position(|active| active.run == run)?;
         let active = self.runs.remove(place);
-        let EndedPrograms { exits, over_memory } = ended;
+        let EndedPrograms { exits, over_memory, usage } = ended;
+        let usage = of_ended(usage, &active.job, &exits);
         let mut programs = Vec::with_capacity(exits.len());
         for exited in &exits {
             let Exited { exit, task, itself, ran_ns, .. } = exited;
@@ -832,12 +834,13 @@ impl Jobs {
         });
         let ending = self.ending(&active, programs, &result);
         let order = active.terms.clone().map(|terms| over(terms, ending));
-        let figures =
-            active.id.and_then(|id| self.ledger.finish(id, result.outcome, order, listener));
+        let figures = active
+            .id
+            .and_then(|id| self.ledger.finish(id, result.outcome, (order, usage), listener));
         let uid = active.uid();
         let history = self.ledger.history_or_news(&active.job.name, uid, listener);
         let exits = exits.into_iter().map(|exited| exited.exit).collect();
-        let outcome = outcome::of(&active, figures.as_ref(), &history, result, exits);
+        let outcome = outcome::of(&active, figures.as_ref(), &history, result, (exits, usage));
         if self.controller.ends(run).is_some_and(|ends| ends.iter().any(Option::is_none)) {
             self.controller.cancel(run);
         }

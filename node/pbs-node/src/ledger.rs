@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use pbs_history::{
     boot_id, Collector, Corun, EndedLimits, InForce, JobHistory, Kind, Last, NewRun, Options,
-    Order, Outcome, ProcessRun, Run, RunEnd, RunFigures, RunId, State, Store, Takeover, TaskRun,
+    Order, Outcome, ProcessRun, Run, RunEnd, RunFigures, RunId, RunUsage, State, Store, Takeover,
+    TaskRun,
 };
 use pbs_plan::{to_toml, Plan};
 use pbs_uapi::{Device, Event, EventKind, IDLE};
@@ -68,6 +69,7 @@ struct Owed {
     ended_unix_ns: u64,
     outcome: Outcome,
     figures: Vec<ProcessRun>,
+    usage: RunUsage,
     coruns: Vec<Corun>,
     /// Whether it waited until it was over: without this record, it still waits in the file.
     has_waited: bool,
@@ -302,6 +304,7 @@ impl Ledger {
             figures.processes = open.collector.figures();
         } else if let Some(owed) = self.owed(id) {
             figures.processes.clone_from(&owed.figures);
+            figures.usage = owed.usage;
         }
         figures.run = self.with_end(figures.run);
         Ok(figures)
@@ -568,12 +571,12 @@ impl Ledger {
 
     /// A run is over: its figures become part of the history. The answer is what is
     /// known of it; `None`: it could not be recorded yet, and will be as soon as that can
-    /// be done. `order`: its terms with its end.
+    /// be done. `order`: its terms with its end; `usage`: its resources as a whole.
     pub(crate) fn finish(
         &mut self,
         id: RunId,
         outcome: Outcome,
-        order: Option<Order>,
+        (order, usage): (Option<Order>, RunUsage),
         listener: &mut dyn Listener,
     ) -> Option<RunFigures> {
         let run = self.runs.remove(&id)?;
@@ -595,6 +598,7 @@ impl Ledger {
             ended_unix_ns,
             outcome,
             figures,
+            usage,
             coruns,
             has_waited,
         });
@@ -616,6 +620,7 @@ impl Ledger {
                 outcome: owed.outcome,
                 order: owed.order.as_ref(),
                 figures: &owed.figures,
+                usage: owed.usage,
                 coruns: &owed.coruns,
             };
             match self.store.end_run(owed.id, &end) {
@@ -757,6 +762,7 @@ impl Ledger {
             ended_unix_ns: unix_ns(),
             outcome,
             figures: Vec::new(),
+            usage: RunUsage::default(),
             coruns: Vec::new(),
             has_waited: true,
         });
@@ -902,6 +908,7 @@ mod tests {
             ended_unix_ns: 5,
             outcome: Outcome::Cancelled,
             figures: Vec::new(),
+            usage: RunUsage::default(),
             coruns: Vec::new(),
             has_waited: true,
         };
@@ -968,7 +975,9 @@ mod tests {
             event(EventKind::TaskEnded, 1, 190, 0);
             event(EventKind::ProcessEnded, 1, 190, 0);
             for (run, _, _) in runs {
-                ledger.finish(run, ledger.outcome_of(run).unwrap(), None, &mut Nobody).unwrap();
+                ledger
+                    .finish(run, ledger.outcome_of(run).unwrap(), Default::default(), &mut Nobody)
+                    .unwrap();
             }
             // Those in memory are the same, and are there without a look at the file.
             let recent = ledger.recent.as_mut().and_then(Recent::take).unwrap_or_default();

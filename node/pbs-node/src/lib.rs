@@ -67,6 +67,7 @@ mod serving;
 mod settings;
 mod standing;
 mod submission;
+mod usage;
 mod value;
 
 #[cfg(test)]

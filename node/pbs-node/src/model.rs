@@ -340,6 +340,7 @@ impl World {
         let ended = EndedPrograms {
             exits: exits(number, code, signal, error),
             over_memory: fate == Fate::OverMemory,
+            ..EndedPrograms::default()
         };
         let told = self.jobs.finish(run, ended, &mut Nobody).unwrap();
         let of_program = matches!(outcome, Outcome::Failed | Outcome::Killed);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Outcomes of jobs, and the predictions that follow from them.
 
-use pbs_history::{JobHistory, Kind, Outcome, RunFigures, Source};
+use pbs_history::{JobHistory, Kind, Outcome, RunFigures, RunUsage, Source};
 use pbs_report::Exit;
 use serde::Serialize;
 
@@ -47,6 +47,9 @@ pub struct JobOutcome {
     /// Exits of the programs that this node has started.
     #[serde(skip)]
     pub exits: Vec<Exit>,
+    /// Resources of the job as a whole. Only jobs of the service have control groups.
+    #[serde(skip)]
+    pub usage: RunUsage,
 }
 
 impl JobOutcome {
@@ -89,7 +92,7 @@ pub(crate) fn of(
     figures: Option<&RunFigures>,
     history: &JobHistory,
     result: RunResult,
-    exits: Vec<Exit>,
+    (exits, usage): (Vec<Exit>, RunUsage),
 ) -> JobOutcome {
     let since = |ns: u64| ns.saturating_sub(active.submitted_ns);
     let outcome = figures.and_then(|figures| figures.run.outcome);
@@ -119,6 +122,7 @@ pub(crate) fn of(
         plan_error_permille: active.id.and_then(|id| history.error_permille(id)),
         tasks: tasks(active, figures, history),
         exits,
+        usage,
     }
 }
 

@@ -6,14 +6,16 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pbs_history::RunId;
-use pbs_launch::cgroup::{Cgroup, GroupLimits};
+use pbs_history::{RunId, RunUsage};
+use pbs_job::Job;
+use pbs_launch::cgroup::{Cgroup, GroupLimits, GroupUsage};
 use pbs_launch::signals::{sooner, Signals};
 use pbs_launch::{
     empty_outputs, ended_children, Child, Exited, Gate, NoticeSignal, Prepared, Stay,
 };
 use pbs_report::Exit;
 
+use crate::usage::with_programs;
 use crate::Error;
 
 /// Time that programs have to end after an interruption.
@@ -89,6 +91,8 @@ pub(crate) struct EndedPrograms {
     pub(crate) exits: Vec<Exited>,
     /// The kernel killed a process of the run for want of memory.
     pub(crate) over_memory: bool,
+    /// Resources of all processes in its control group, if it has one.
+    pub(crate) usage: GroupUsage,
 }
 
 impl Programs {
@@ -273,6 +277,17 @@ impl Programs {
         self.cgroups.get(&run).map_or(Ok(0), |cgroup| cgroup.notify(notice))
     }
 
+    /// Resources that a run has used until now, with all that its programs started.
+    pub(crate) fn usage(&self, run: pbs_planner::RunId, job: &Job) -> RunUsage {
+        let Some(cgroup) = self.cgroups.get(&run) else {
+            return RunUsage::default();
+        };
+        let children = self.children.values().filter(|started| started.run == Some(run));
+        // The group is read last: what its programs do meanwhile is not that of others.
+        let programs_ns: Vec<_> = children.map(|started| started.child.cpu_ns()).collect();
+        with_programs(cgroup.usage(), job, programs_ns.into_iter())
+    }
+
     fn has_children(&self, run: pbs_planner::RunId) -> bool {
         self.children.values().any(|started| started.run == Some(run))
     }
@@ -413,7 +428,9 @@ impl Programs {
 
     /// Removes a run that is over. Returns the ends of its programs.
     pub(crate) fn finish(&mut self, run: pbs_planner::RunId) -> EndedPrograms {
-        let over_memory = self.cgroups.get(&run).is_some_and(Cgroup::was_over_memory);
+        let cgroup = self.cgroups.get(&run);
+        let over_memory = cgroup.is_some_and(Cgroup::was_over_memory);
+        let usage = cgroup.map(Cgroup::usage).unwrap_or_default();
         self.leave(run);
         self.ending.remove(&run);
         let of = |started: &Started| started.run == Some(run);
@@ -423,7 +440,7 @@ impl Programs {
             let mut started = self.children.remove(pid)?;
             Some(started.child.exited())
         });
-        EndedPrograms { exits: exits.collect(), over_memory }
+        EndedPrograms { exits: exits.collect(), over_memory, usage }
     }
 
     /// Removes all programs. Returns how they ended.
@@ -486,6 +503,34 @@ mod tests {
         programs.make_cgroup(second, RunId(7), &parent, GroupLimits::default()).unwrap();
         assert_eq!(programs.remove_cgroups(), None);
         assert!(!group.join("cgroup.kill").exists());
+        fs::remove_dir_all(&parent).unwrap();
+    }
+
+    /// The resources of a run that this service has taken over are those of its group. The group is
+    /// read before its processes are killed.
+    #[test]
+    fn a_group_that_was_taken_over_has_its_resources() {
+        let parent = std::env::temp_dir().join(format!("pbs-whole-{}", std::process::id()));
+        let group = parent.join("job-7");
+        fs::create_dir_all(&group).unwrap();
+        fs::write(group.join("cpu.stat"), "usage_usec 3200\n").unwrap();
+        fs::write(group.join("memory.peak"), "4096\n").unwrap();
+        fs::write(group.join("cgroup.events"), "populated 1\n").unwrap();
+        let mut programs = Programs::default();
+        let (run, other) = (pbs_planner::RunId(3), pbs_planner::RunId(4));
+        programs.open_cgroup(run, Some(RunId(7)), &parent, GroupLimits::default()).unwrap();
+        let text = "name = \"j\"\ndeadline_ns = 1000\n[[process]]\nid = 1\nmemory_bytes = 5\n\
+                    command = [\"a\"]\ntasks = [7]\n";
+        let job = pbs_job::job_from_toml(text).unwrap();
+        let usage = programs.usage(run, &job);
+        assert_eq!(usage.group_cpu_ns, Some(3_200_000));
+        // Nobody knows what its programs have used.
+        assert_eq!((usage.programs_cpu_ns, usage.group_peak_bytes), (None, Some(4096)));
+        assert_eq!(programs.usage(other, &job), RunUsage::default());
+        let ended = programs.finish(run);
+        let group_usage = GroupUsage { cpu_ns: Some(3_200_000), peak_memory_bytes: Some(4096) };
+        assert_eq!(ended.usage, group_usage);
+        assert_eq!(programs.finish(other).usage, GroupUsage::default());
         fs::remove_dir_all(&parent).unwrap();
     }
 

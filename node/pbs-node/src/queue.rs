@@ -9,7 +9,7 @@ use std::path::Path;
 
 use pbs_control::{Controller, Options as ControlOptions};
 use pbs_history::{
-    Kind, NewRun, Options, Order, Outcome, Run, RunFigures, RunId, State, Store, Takeover,
+    Kind, NewRun, Options, Order, Outcome, Run, RunFigures, RunId, RunUsage, State, Store, Takeover,
 };
 use pbs_job::{Job, Machine};
 use serde::Serialize;
@@ -120,7 +120,7 @@ impl RunSummary {
 
     /// Returns the summary of a run as the history records it, if it does not wait.
     pub(crate) fn new(figures: RunFigures, order: Option<&Order>) -> Self {
-        let RunFigures { run, processes } = figures;
+        let RunFigures { run, processes, .. } = figures;
         let tasks = processes.iter().flat_map(|process| &process.tasks);
         let ended = tasks.clone().filter(|task| task.outcome == Outcome::Complete);
         let noted = order.and_then(Noted::of);
@@ -370,7 +370,8 @@ pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error
 
 /// Returns the summary of a run as the history records it, without its processes.
 pub fn recorded(store: &Store, run: &Run) -> Result<RunSummary, pbs_history::Error> {
-    let figures = RunFigures { run: run.clone(), processes: Vec::new() };
+    let figures =
+        RunFigures { run: run.clone(), processes: Vec::new(), usage: RunUsage::default() };
     Ok(RunSummary::new(figures, store.order(run.id)?.as_ref()))
 }
 

@@ -252,9 +252,13 @@ impl<L: Listener> Node<L> {
         let jobs = self.jobs()?;
         let (noted, request) = jobs.noted(id)?;
         let (terms, ending) = noted.map(|noted| (noted.terms, noted.ending)).unzip();
+        let mut figures = jobs.figures_of(id)?;
+        if let Some(active) = jobs.runs.iter().find(|active| active.id == Some(id)) {
+            figures.usage = self.programs.usage(active.run, &active.job);
+        }
         Ok(RunDetails {
             summary: jobs.standing_of(id)?,
-            figures: jobs.figures_of(id)?,
+            figures,
             terms,
             ending: ending.unwrap_or_default(),
             request,

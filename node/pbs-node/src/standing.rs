@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Summaries of the runs of a node.
 
-use pbs_history::{Last, RunFigures, RunId, State};
+use pbs_history::{Last, RunFigures, RunId, RunUsage, State};
 
 use crate::active::ActiveJob;
 use crate::clock::monotonic_ns;
@@ -16,7 +16,7 @@ impl Jobs {
         let mut runs = Vec::new();
         for run in self.ledger.last_runs(last)? {
             let noted = self.ledger.order(run.id)?;
-            let figures = RunFigures { run, processes: Vec::new() };
+            let figures = RunFigures { run, processes: Vec::new(), usage: RunUsage::default() };
             runs.push(RunSummary::new(figures, noted.as_ref()));
         }
         runs.extend(self.backlog.iter().map(|waiting| self.of_waiting(waiting)));

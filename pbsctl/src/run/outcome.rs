@@ -140,6 +140,7 @@ pub(super) fn failed() -> JobOutcome {
             next_insns: Some(6),
         }],
         exits: Vec::new(),
+        usage: pbs_history::RunUsage::default(),
     }
 }
 

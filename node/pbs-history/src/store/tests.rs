@@ -37,7 +37,7 @@ fn a_full_disk_leaves_all_as_it_was() {
     };
     let processes = [process];
     let decision = crate::Decision { scheduler: "greedy".repeat(1000), tasks: 1, took_ns: 1 };
-    let pages: u32 = 20;
+    let pages: u32 = 21;
     let limit = |store: &Store, pages| {
         let set = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
         store.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], set).unwrap()

@@ -4,12 +4,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pbs_history::{Error, Options, Order, RunFigures, Store};
+use pbs_history::{Error, Options, Order, Outcome, RunEnd, RunFigures, RunUsage, Store};
 use pbs_random::Random;
 use rusqlite::Connection;
 
 use crate::common::lengths::Lengths;
-use crate::common::{process, record, scratch, task};
+use crate::common::{begin, process, record, scratch, task};
 use crate::measured;
 
 /// A history of some runs.
@@ -18,7 +18,11 @@ fn sound(name: &str) -> PathBuf {
     let mut store = Store::open(&path, Options::DEFAULT).unwrap();
     for number in 0..6 {
         let tasks = (0..200).map(|t| task(t, 1000 + number, 2000)).collect();
-        record(&mut store, "sort", &[process(1, tasks)]);
+        let id = begin(&mut store, "sort");
+        let usage = RunUsage { group_cpu_ns: Some(7_000 + number), ..RunUsage::default() };
+        let figures = [process(1, tasks)];
+        let end = RunEnd { figures: &figures, usage, ..RunEnd::new(2_000, Outcome::Complete) };
+        store.end_run(id, &end).unwrap();
     }
     drop(store);
     measured::fill(&path);
@@ -79,9 +83,9 @@ fn an_empty_file_is_a_history_without_runs() {
 fn a_newer_history_is_refused() {
     let path = sound("newer");
     let connection = Connection::open(&path).unwrap();
-    connection.pragma_update(None, "user_version", 5).unwrap();
+    connection.pragma_update(None, "user_version", 6).unwrap();
     drop(connection);
-    assert_eq!(refused(&path), Error::Newer(path.clone(), 5, 4));
+    assert_eq!(refused(&path), Error::Newer(path.clone(), 6, 5));
     assert!(refused(&path).to_string().contains("use that pbsctl"));
 }
 
@@ -92,10 +96,19 @@ fn a_history_of_an_earlier_version_is_completed() {
         (1, "DROP TABLE in_force; DROP TABLE orders; DROP TABLE ran", false),
         (2, "DROP TABLE in_force; DROP TABLE orders", true),
         (3, "", true),
+        (4, "", true),
     ] {
         let path = sound("older");
-        let measured = "DROP TABLE variant_run; DROP TABLE transfer; DROP TABLE corun; \
-                        DROP TABLE cost";
+        let measured = match version {
+            4 => {
+                "DROP TABLE used; DELETE FROM variant_run; DELETE FROM transfer; \
+                 DELETE FROM corun; DELETE FROM cost"
+            }
+            _ => {
+                "DROP TABLE used; DROP TABLE variant_run; DROP TABLE transfer; DROP TABLE corun; \
+                 DROP TABLE cost"
+            }
+        };
         let sql = format!("{measured}; {sql}; PRAGMA user_version = {version}");
         Connection::open(&path).unwrap().execute_batch(&sql).unwrap();
         let before = fs::read(&path).unwrap();
@@ -113,7 +126,7 @@ fn a_history_of_an_earlier_version_is_completed() {
             .unwrap()
             .pragma_query_value(None, "user_version", |row| row.get(0))
             .unwrap();
-        assert_eq!(written, 4);
+        assert_eq!(written, 5);
         assert_eq!(store.figures("sort").unwrap(), figures);
         record(&mut store, "sort", &[process(1, vec![task(0, 1, 500)])]);
         let order = Order { uid: 7, text: "held".into() };
@@ -136,6 +149,8 @@ fn tables_that_are_not_ours_are_damage() {
         "DROP TABLE ran",
         "DROP TABLE orders",
         "DROP TABLE corun",
+        "DROP TABLE used",
+        "PRAGMA user_version = 4",
         "PRAGMA user_version = 3",
         "PRAGMA user_version = 2",
         "PRAGMA user_version = 1",
@@ -165,6 +180,9 @@ fn figures_that_were_changed_are_damage() {
         "DELETE FROM process WHERE run = 3",
         "UPDATE ran SET ran_ns = 5 WHERE run = 3",
         "UPDATE ran SET ran_ns = -5 WHERE run = 3",
+        "UPDATE used SET group_cpu_ns = 5 WHERE run = 3",
+        "UPDATE used SET group_cpu_ns = NULL WHERE run = 3",
+        "UPDATE used SET group_peak_bytes = 0 WHERE run = 3",
         "PRAGMA foreign_keys = OFF; UPDATE process SET run = 9 WHERE run = 3",
     ] {
         let path = sound("changed-figures");

@@ -2,13 +2,13 @@
 //! Plans that are made from what was recorded.
 
 use pbs_history::{
-    Fingerprint, JobHistory, Kind, NewRun, Options, Outcome, ProcessRun, Source, Store, TaskKey,
-    TaskRun, User,
+    Fingerprint, JobHistory, Kind, NewRun, Options, Outcome, ProcessRun, RunEnd, RunUsage, Source,
+    Store, TaskKey, TaskRun, User,
 };
 use pbs_random::Random;
 
 use crate::common::lengths::Lengths;
-use crate::common::{fingerprint, process, record, scratch, task};
+use crate::common::{begin, fingerprint, process, record, scratch, task};
 
 fn key(task: u32) -> TaskKey {
     TaskKey { process: 1, fingerprint: fingerprint(), task }
@@ -170,4 +170,33 @@ fn the_rate_of_a_process_is_learned() {
     assert_eq!(rate(&store, 2), None);
     let history = store.history("sort").unwrap();
     assert_eq!(history.rate(1, Fingerprint::of(["other"])), None);
+}
+
+/// The memory of a whole run counts if its programs have started others, and only for the same
+/// programs.
+#[test]
+fn memory_of_what_programs_start_is_predicted() {
+    let mut store = Store::open(&scratch("group").join("history.db"), Options::DEFAULT).unwrap();
+    let mut end = |others_ns: u64, group_peak_bytes: Option<u64>| {
+        let id = begin(&mut store, "sort");
+        let usage = RunUsage {
+            group_cpu_ns: Some(1_000_000 + others_ns),
+            programs_cpu_ns: Some(1_000_000),
+            group_peak_bytes,
+        };
+        let figures = [process(1, vec![task(0, 1, 2)])];
+        let end = RunEnd { figures: &figures, usage, ..RunEnd::new(2, Outcome::Complete) };
+        store.end_run(id, &end).unwrap();
+        let history = store.history("sort").unwrap();
+        let of =
+            |programs: &[(u32, Fingerprint)]| history.group_memory_bytes(programs.iter().copied());
+        assert_eq!(of(&[(1, fingerprint()), (2, fingerprint())]), None);
+        assert_eq!(of(&[(1, Fingerprint(5))]), None);
+        of(&[(1, fingerprint())])
+    };
+    // File cache of a run without other processes counts for nothing.
+    assert_eq!(end(1_000, Some(90 << 20)), None);
+    assert_eq!(end(500_000_000, None), None);
+    assert_eq!(end(500_000_000, Some(40 << 20)), Some(40 << 20));
+    assert_eq!(end(500_000_000, Some(30 << 20)), Some(40 << 20));
 }

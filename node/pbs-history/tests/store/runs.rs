@@ -3,7 +3,7 @@
 
 use pbs_history::{
     to_csv, EndedLimits, Error, InForce, Kind, Last, NewRun, Options, Order, Outcome, ProcessRun,
-    RunId, State, Store, Takeover, TaskRun,
+    RunEnd, RunId, RunUsage, State, Store, Takeover, TaskRun,
 };
 
 use crate::common::{begin, fingerprint, process, record, scratch, task};
@@ -356,4 +356,33 @@ fn damaged_open_runs_are_set_aside() {
     assert_eq!(store.order(ids[3]).unwrap(), None);
     assert_eq!(store.set_damaged_aside(10).unwrap(), []);
     std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// Resources of a run as a whole are recorded with its end. What is not known of them is not 0.
+#[test]
+fn resources_of_a_run_as_a_whole_are_recorded() {
+    let mut store = store("usage");
+    let figures = [process(1, vec![task(0, 1, 2)]), process(2, vec![task(1, 1, 2)])];
+    let known = RunUsage {
+        group_cpu_ns: Some(0),
+        programs_cpu_ns: Some(5),
+        group_peak_bytes: Some(i64::MAX as u64),
+    };
+    for usage in [known, RunUsage { group_cpu_ns: None, ..known }, RunUsage::default()] {
+        let id = begin(&mut store, "sort");
+        let end = RunEnd { figures: &figures, usage, ..RunEnd::new(2, Outcome::Complete) };
+        store.end_run(id, &end).unwrap();
+        assert_eq!(store.figures_of(id).unwrap().usage, usage);
+        let all = store.figures("sort").unwrap();
+        assert_eq!(all.last().unwrap().usage, usage);
+        // Without a control group, the memory is that of the processes.
+        let of_group = usage.group_peak_bytes.map(|bytes| (bytes, true));
+        let memory = all.last().unwrap().peak_memory_bytes();
+        assert_eq!(memory, of_group.or(Some((2 << 20, false))));
+    }
+    let id = begin(&mut store, "sort");
+    let usage = RunUsage { group_cpu_ns: Some(u64::MAX), ..known };
+    let end = RunEnd { figures: &figures, usage, ..RunEnd::new(2, Outcome::Complete) };
+    assert!(matches!(store.end_run(id, &end), Err(Error::TooLarge(_))));
+    assert_eq!(store.run(id).unwrap().state, State::Planned);
 }
