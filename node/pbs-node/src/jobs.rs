@@ -1653,6 +1653,41 @@ mod tests {
         assert_eq!(asked_first("pbs-lost", true), (Outcome::Unknown, false, Some(5)));
     }
 
+    /// The end of a job tells what processes have used that its programs have started, and the next
+    /// run has memory for them.
+    #[test]
+    fn processes_that_programs_start_are_counted_with_the_job() {
+        let directory = std::env::temp_dir().join(format!("pbs-others-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        jobs.admit(job("script", 4_000_000_000), &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
+        let plan = jobs.take_plan().unwrap();
+        jobs.let_go(&plan, 10);
+        let (run, process) = (jobs.runs[0].run, plan.processes[0].id);
+        let exit = pbs_report::Exit {
+            process,
+            program: "sh".into(),
+            pid: 7,
+            code: Some(0),
+            signal: None,
+            error: None,
+        };
+        let (end, was_signalled) = (1, false);
+        let ran_ns = 200_000_000;
+        let exited = Exited { exit, task: None, itself: false, ran_ns, end, was_signalled };
+        let usage = pbs_launch::cgroup::GroupUsage {
+            cpu_ns: Some(3_400_000_000),
+            peak_memory_bytes: Some(40 << 20),
+        };
+        let ended = EndedPrograms { exits: vec![exited], usage, ..EndedPrograms::default() };
+        let outcome = jobs.finish(run, ended, &mut Nobody).unwrap();
+        assert_eq!(outcome.usage.notable_others_ns(), Some(3_200_000_000));
+        let figures = jobs.figures_of(RunId(outcome.run.unwrap())).unwrap();
+        assert_eq!(figures.usage, outcome.usage);
+        jobs.admit(job("script", 4_000_000_000), &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
+        assert_eq!(jobs.runs[0].job.processes[0].memory_bytes, 40 << 20);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
     /// One that is declined takes nothing from those who come after, nor do those that
     /// were asked for with it; and the plan of a second job has the first.
     #[test]

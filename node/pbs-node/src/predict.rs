@@ -62,7 +62,24 @@ pub fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
             *task_bytes = (*task_bytes).min(memory_bytes);
         }
     }
+    add_memory_of_others(&mut predicted, history);
     (predicted, forecasts)
+}
+
+/// Adds the memory of processes that the programs of earlier runs have started to that of the initial
+/// process, which lives as long as the job: nobody knows which process has started them, and when.
+/// The job never gets less than its processes need by themselves.
+fn add_memory_of_others(job: &mut Job, history: &JobHistory) {
+    let programs = job.processes.iter().map(|process| (process.id, fingerprint(process)));
+    let Some(whole_bytes) = history.group_memory_bytes(programs) else {
+        return;
+    };
+    let own_bytes = job.processes.iter().map(|process| process.memory_bytes);
+    let more_bytes = whole_bytes.saturating_sub(own_bytes.fold(0, u64::saturating_add));
+    if let Some(initial) = job.initial_process() {
+        let memory_bytes = &mut job.processes[initial].memory_bytes;
+        *memory_bytes = memory_bytes.saturating_add(more_bytes);
+    }
 }
 
 /// Returns the expected lengths of a run's tasks, for the collector of its figures. `number`
@@ -108,8 +125,8 @@ pub(crate) fn fingerprint(process: &Process) -> Fingerprint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pbs_history::{Kind, Outcome, ProcessRun, RunId, TaskRun};
-    use pbs_job::job_from_toml;
+    use pbs_history::{Kind, Outcome, ProcessRun, RunId, RunUsage, TaskRun};
+    use pbs_job::{job_from_toml, job_to_toml};
 
     const JOB: &str = "name = \"j\"\ndeadline_ns = 1000\n[[process]]\nid = 7\n\
                        memory_bytes = 4000\ncommands = [[\"a\"], [\"b\"]]\n\
@@ -159,6 +176,47 @@ mod tests {
         assert_eq!(predicted.processes[0].memory_bytes, 5001);
         // 1050 in a millisecond.
         assert_eq!(predicted.processes[0].rate_insns_per_s, Some(1_050_000));
+    }
+
+    /// The memory of processes that programs have started is reserved for the whole job, never
+    /// less than before, and survives a restart of the service.
+    #[test]
+    fn memory_of_processes_that_programs_start_is_reserved() {
+        let text = JOB.replace("tasks = [{", "tasks = [{ id = 0,")
+            + "[[process]]\nid = 9\nmemory_bytes = 1000\ncommand = [\"c\"]\ntasks = [300]\n";
+        let job = job_from_toml(&text).unwrap();
+        assert_eq!(job.processes.len(), 3);
+        let memory = |whole_bytes| {
+            let mut history = JobHistory::default();
+            let mut processes: Vec<_> = expected(&job, |index| index as u32)
+                .into_iter()
+                .map(|expected| ProcessRun {
+                    process: expected.process,
+                    name: None,
+                    fingerprint: expected.fingerprint,
+                    outcome: Outcome::Complete,
+                    ran_ns: 1_000_000,
+                    tasks: Vec::new(),
+                })
+                .collect();
+            processes[0].tasks = run(&job, [1000, 50]).remove(0).tasks;
+            history.add(RunId(1), Kind::Plan, &processes);
+            let usage = RunUsage {
+                group_cpu_ns: Some(90_000_000),
+                programs_cpu_ns: Some(10_000_000),
+                group_peak_bytes: Some(whole_bytes),
+            };
+            history.add_usage(&processes, &usage);
+            let (predicted, _) = predict(&job, &history);
+            let saved = job_from_toml(&job_to_toml(&predicted)).unwrap();
+            let bytes = |job: &Job| job.processes.iter().map(|it| it.memory_bytes).sum::<u64>();
+            assert_eq!((saved.processes.len(), bytes(&saved)), (3, bytes(&predicted)));
+            let initial = predicted.initial_process().unwrap();
+            (predicted.processes[initial].memory_bytes, bytes(&predicted))
+        };
+        assert_eq!(memory(50_000), (50_000 - 6001, 50_000));
+        assert_eq!(memory(6001), (0, 6001));
+        assert_eq!(memory(7), (0, 6001));
     }
 
     #[test]
