@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_history::{Options, RunId, Store};
-use pbs_node::{process_of, queue};
+use pbs_node::{process_of, queue, usage_of};
 use pbs_node_api::{Job, Shown};
 
 use crate::failure::Failure;
@@ -100,12 +100,13 @@ fn details(store: &Store, id: RunId) -> Result<Shown, Failure> {
     let runs = queue::runs(store, None)?;
     let summary = runs.into_iter().find(|summary| summary.run == id);
     let summary = summary.ok_or(pbs_history::Error::NoRun(id))?;
-    let processes = store.figures_of(id)?.processes;
+    let figures = store.figures_of(id)?;
     let request = store.takeover(id)?.map(|takeover| takeover.request);
     Ok(Shown {
         job: Job::from(summary),
         request,
-        processes: processes.iter().map(process_of).collect(),
+        processes: figures.processes.iter().map(process_of).collect(),
         programs: Vec::new(),
+        usage: usage_of(&figures),
     })
 }

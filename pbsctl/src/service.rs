@@ -8,8 +8,10 @@ use clap::Args;
 use pbs_job::{cpu_list, job_from_toml, now_unix_ns, with_spans, with_values, Worth};
 use pbs_launch::{Limit, Surroundings};
 use pbs_node::Declined;
-use pbs_node_api::{Alteration, Environment, Job, JobKey, Refusal, Shown, Status, Submission};
-use pbs_text::{columns, grouped, program_end, shown as foreign, span};
+use pbs_node_api::{
+    Alteration, Environment, Job, JobKey, Refusal, Shown, Status, Submission, Usage,
+};
+use pbs_text::{bytes, columns, grouped, program_end, shown as foreign, span};
 use serde_json::json;
 
 use crate::column::{user, Around};
@@ -278,6 +280,8 @@ pub(crate) fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             ("Exit", job.exit_code.map(|code| code.to_string())),
             ("Signal", job.signal.clone()),
             ("In time", job.kept.map(|kept| if kept { "yes".into() } else { "NO".into() })),
+            ("CPU time", shown.usage.as_ref().and_then(cpu_time)),
+            ("Memory", shown.usage.as_ref().and_then(memory)),
         ];
         let rows = rows.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let mut text: String = rows.map(|(name, value)| row(name, &value)).collect();
@@ -302,9 +306,31 @@ pub(crate) fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
             let end = end.unwrap_or_else(|| "has no result".into());
             text.push_str(&format!("{} {}\n", foreign(&program.program), foreign(&end)));
         }
+        let advice = shown.usage.as_ref().and_then(|usage| usage.advice.as_deref());
+        if let Some(advice) = advice {
+            text.push_str(&format!("\nJob {}: {}.\n", job.number, foreign(advice)));
+        }
         text
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// CPU time of a job, and the part of it that its plan does not have.
+fn cpu_time(usage: &Usage) -> Option<String> {
+    let outside = match usage.others_cpu_ns {
+        Some(ns) => format!("{} of it outside of the plan", span(ns)),
+        None => "unknown how much of it outside of the plan".into(),
+    };
+    usage.cpu_ns.map(|ns| format!("{}, {outside}", span(ns)))
+}
+
+/// The most memory of a job, and its source.
+fn memory(usage: &Usage) -> Option<String> {
+    let source = match usage.memory_source.as_deref() {
+        Some("group") => "control group, with file cache",
+        _ => "class, without what programs start",
+    };
+    usage.peak_memory_bytes.map(|peak| format!("{} ({source})", bytes(peak)))
 }
 
 /// Value and penalty of a job file, if it declares others than those of every job.

@@ -59,6 +59,11 @@ fn reply(method: &str) -> Value {
             }],
             "programs": [{ "process": 1, "program": "true", "code": 3, "signal": null,
                            "error": null }],
+            "usage": {
+                "cpu_ns": 3_400_000_000_u64, "programs_cpu_ns": 200_000_000,
+                "others_cpu_ns": 3_200_000_000_u64, "peak_memory_bytes": 88_080_384,
+                "memory_source": "group", "advice": "make them processes of the job",
+            },
         }),
     }
 }
@@ -130,6 +135,22 @@ fn the_value_of_a_job_is_shown_with_its_file() {
     let ran = pbsctl(&["job", "show", "3", "--socket", socket.to_str().unwrap()], "");
     let rows = "Value          1,500\nPenalty        0\n";
     assert!(ran.stdout.contains(rows), "{}{}", ran.stderr, ran.stdout);
+    serving.join().unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// A user sees what processes have used that the programs of a job have started, and what to do.
+#[test]
+fn processes_outside_of_the_plan_are_shown_with_a_remedy() {
+    let directory = directory("answers-others", &[]);
+    let socket = directory.join("pbs.sock");
+    let serving = serve(&socket, 1);
+    let ran = pbsctl(&["job", "show", "3", "--socket", socket.to_str().unwrap()], "");
+    let rows = "CPU time       3.4 s, 3.2 s of it outside of the plan\n\
+                Memory         84.0 MiB (control group, with file cache)\n";
+    assert!(ran.stdout.contains(rows), "{}{}", ran.stderr, ran.stdout);
+    let remedy = "\nJob 3: make them processes of the job.\n";
+    assert!(ran.stdout.ends_with(remedy), "{}", ran.stdout);
     serving.join().unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
 }

@@ -13,7 +13,7 @@ use pbs_launch::signals::{sooner, wait_for, Signals};
 use pbs_launch::NoticeSignal;
 use pbs_node::device::kernel_release;
 use pbs_node::queue::RunSummary;
-use pbs_node::{process_of, Alteration, Error, Held, Moved, Next, Node};
+use pbs_node::{process_of, usage_of, Alteration, Error, Held, Moved, Next, Node};
 use pbs_node::{Rewrite, RunDetails, Submission};
 use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Notified, OpenJobs, Plan,
@@ -528,6 +528,7 @@ impl Service {
             request: request.filter(|_| may_read),
             processes: processes.collect(),
             programs: programs.filter(|_| may_read).collect(),
+            usage: usage_of(&figures),
         })
     }
 

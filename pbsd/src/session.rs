@@ -7,7 +7,8 @@ use std::os::unix::net::UnixListener;
 use pbs_node_api::{
     Allocated, Alteration, AnswersWithin, Array, Budget, Deallocated, EndedJobs, Environment,
     Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, Notified,
-    OpenJobs, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted, UserMetrics,
+    OpenJobs, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted, Usage,
+    UserMetrics,
 };
 use pbs_socket::{notify, Caller, ConnectionLimits, Watch};
 use tokio::sync::broadcast;
@@ -55,7 +56,7 @@ pub fn serve(
     interface = "org.sched-pbs.Node",
     types = [
         Alteration, AnswersWithin, Array, Budget, EndedJobs, Environment, Filter, Job, JobKey,
-        Limit, MethodMetrics, OpenJobs, Process, Program, Submission, UserMetrics
+        Limit, MethodMetrics, OpenJobs, Process, Program, Submission, Usage, UserMetrics
     ],
     vendor = "sched-pbs",
     product = "pbsd",

@@ -173,6 +173,24 @@ pub struct Process {
     pub peak_memory_bytes: u64,
 }
 
+/// Resources of a job as a whole, with all processes that its programs started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
+pub struct Usage {
+    /// CPU time of all processes in its control group; none: unknown
+    pub cpu_ns: Option<u64>,
+    /// CPU time of the programs of its processes; none: unknown
+    pub programs_cpu_ns: Option<u64>,
+    /// CPU time of processes that these programs started, outside of the plan; none: unknown
+    pub others_cpu_ns: Option<u64>,
+    /// The most memory that it had; none: unknown
+    pub peak_memory_bytes: Option<u64>,
+    /// Source of the memory: group, its control group with file cache; or class, the sum of the
+    /// greatest resident sizes of its processes
+    pub memory_source: Option<String>,
+    /// What its owner should change, in words
+    pub advice: Option<String>,
+}
+
 /// End of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Program {
@@ -226,6 +244,8 @@ pub struct Shown {
     pub processes: Vec<Process>,
     /// Programs of the job, once it is over
     pub programs: Vec<Program>,
+    /// Resources of the job as a whole, as far as they are known
+    pub usage: Option<Usage>,
 }
 
 /// Decision on a job, without submitting it.

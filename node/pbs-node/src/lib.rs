@@ -102,3 +102,4 @@ pub use scheduler::{Answers, SchedulerCommand};
 pub use serving::{Expected, RunDetails};
 pub use settings::{Settings, LEAD_NS};
 pub use submission::{by_priority, Step, Submission};
+pub use usage::{others_in_words, usage_of, OTHERS_REMEDY};

@@ -2,11 +2,46 @@
 //! Resources of a job as a whole: with all processes that its programs started, which are not in
 //! the plan.
 
-use pbs_history::RunUsage;
+use pbs_history::{RunFigures, RunUsage};
 use pbs_job::Job;
 use pbs_launch::cgroup::GroupUsage;
 use pbs_launch::Exited;
+use pbs_node_api::Usage;
 use pbs_plan::Start;
+use pbs_text::span;
+
+/// Remedy for a job whose programs start others.
+pub const OTHERS_REMEDY: &str =
+    "make them processes of the job (jobs.rst), or start the program itself with exec";
+
+/// Describes in words that programs of a job have started others, which used so much time of a CPU.
+pub fn others_in_words(others_ns: u64) -> String {
+    format!(
+        "its programs started others, which used {} of a CPU outside of the plan",
+        span(others_ns)
+    )
+}
+
+/// Resources of a job, as the service and `pbsctl` have them; `None`: nothing is known.
+pub fn usage_of(figures: &RunFigures) -> Option<Usage> {
+    let RunUsage { group_cpu_ns, programs_cpu_ns, .. } = figures.usage;
+    let memory = figures.peak_memory_bytes();
+    if memory.is_none() && figures.usage == RunUsage::default() {
+        return None;
+    }
+    let source = |of_group| if of_group { "group" } else { "class" };
+    Some(Usage {
+        cpu_ns: group_cpu_ns,
+        programs_cpu_ns,
+        others_cpu_ns: figures.usage.others_cpu_ns(),
+        peak_memory_bytes: memory.map(|(bytes, _)| bytes),
+        memory_source: memory.map(|(_, of_group)| source(of_group).into()),
+        advice: figures
+            .usage
+            .notable_others_ns()
+            .map(|ns| format!("{}: {OTHERS_REMEDY}", others_in_words(ns))),
+    })
+}
 
 /// Whether the CPU time of all processes of a job is that of its programs. Where programs attach
 /// themselves, their children may be processes of the job, too.
@@ -43,6 +78,7 @@ pub(crate) fn with_programs(
 
 #[cfg(test)]
 mod tests {
+    use pbs_history::{Kind, Outcome, Run, RunId, State};
     use pbs_job::job_from_toml;
     use pbs_report::Exit;
 
@@ -93,5 +129,47 @@ mod tests {
         assert_eq!(others_ms("attaches = \"itself\"\n", &both), None);
         let unread = of_ended(GroupUsage::default(), &job(""), &both);
         assert_eq!((unread.group_cpu_ns, unread.others_cpu_ns()), (None, None));
+    }
+
+    fn figures(usage: RunUsage) -> RunFigures {
+        let run = Run {
+            id: RunId(1),
+            job: "j".into(),
+            kind: Kind::Plan,
+            state: State::Over,
+            submitted_unix_ns: 1,
+            ended_unix_ns: Some(2),
+            outcome: Some(Outcome::Complete),
+            processes: 0,
+        };
+        RunFigures { run, processes: Vec::new(), usage }
+    }
+
+    /// The owner of a job is told what to change, and only if it is worth it.
+    #[test]
+    fn advice_is_for_jobs_whose_programs_start_others() {
+        assert_eq!(usage_of(&figures(RunUsage::default())), None);
+        let of = |others_ms: u64| {
+            let usage = RunUsage {
+                group_cpu_ns: Some((200 + others_ms) * MS),
+                programs_cpu_ns: Some(200 * MS),
+                group_peak_bytes: Some(5 << 20),
+            };
+            usage_of(&figures(usage)).unwrap()
+        };
+        let told = of(3_200);
+        assert_eq!(told.advice.as_deref(), Some(
+            "its programs started others, which used 3.2 s of a CPU outside of the plan: make them \
+             processes of the job (jobs.rst), or start the program itself with exec"
+        ));
+        assert_eq!(told.others_cpu_ns, Some(3_200 * MS));
+        let memory = (told.peak_memory_bytes, told.memory_source.as_deref());
+        assert_eq!(memory, (Some(5 << 20), Some("group")));
+        let little = of(5);
+        assert_eq!((little.others_cpu_ns, little.advice), (Some(5 * MS), None));
+        let unknown = RunUsage { group_cpu_ns: Some(5), ..RunUsage::default() };
+        let unknown = usage_of(&figures(unknown)).unwrap();
+        assert_eq!((unknown.cpu_ns, unknown.others_cpu_ns), (Some(5), None));
+        assert_eq!((unknown.peak_memory_bytes, unknown.memory_source), (None, None));
     }
 }
