@@ -76,6 +76,11 @@ struct Cli {
     #[arg(long)]
     limit_memory: bool,
 
+    /// Tell the owner of a job when a process has more memory than was reserved for it: the largest
+    /// peak of its earlier runs
+    #[arg(long)]
+    report_peaks: bool,
+
     /// Record which tasks run at the same time, on 2 to 16 CPUs, and choose the CPUs of jobs with
     /// the slow-downs that this shows
     #[arg(long)]
@@ -198,6 +203,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         limits_memory: cli.limit_memory,
         job_pids,
         learns_slowdowns: cli.learn_slowdowns,
+        reports_peaks: cli.report_peaks,
         ..Options::default()
     };
     // What users submit, and their environments, are for nobody else.

@@ -2,7 +2,8 @@
 //! Reports of the node: notices for those who watch, lines of the journal, and jobs to be counted.
 
 use pbs_history::RunId;
-use pbs_node::{ClosedRun, JobOutcome, Listener, Moved, News, NotRun};
+use pbs_node::{others_in_words, OTHERS_REMEDY};
+use pbs_node::{ClosedRun, JobOutcome, Listener, Moved, NewPeak, News, NotRun};
 use pbs_node_api::Notice;
 use pbs_socket::journal;
 use pbs_uapi::clock::unix_ns;
@@ -58,11 +59,25 @@ impl Listener for Teller {
 
     fn over(&mut self, outcome: JobOutcome) {
         let kept = outcome.deadline_ns.map(|_| outcome.kept);
-        self.tell_ended(outcome.run.map(RunId), &outcome.name, &outcome.in_words(), kept);
+        let others = outcome.usage.notable_others_ns().map(others_in_words);
+        let run = outcome.run.map(RunId);
+        self.tell_ended(run, &outcome.name, &outcome.in_words(), kept, others.as_deref());
+    }
+
+    fn started_others(&mut self, run: RunId, job: &str, others_ns: u64) {
+        let text = format!("job {job}: {}; {OTHERS_REMEDY}", others_in_words(others_ns));
+        journal::info(&format!("{run} {text}"));
+        self.notice(Some(run.0), "news", text);
+    }
+
+    fn new_peak(&mut self, run: RunId, job: &str, peak: &NewPeak) {
+        let text = format!("job {job}: {peak}");
+        journal::info(&format!("{run} {text}"));
+        self.notice(Some(run.0), "news", text);
     }
 
     fn closed(&mut self, closed: &ClosedRun<'_>) {
-        self.tell_ended(Some(closed.run), closed.job, &closed.in_words(), closed.kept);
+        self.tell_ended(Some(closed.run), closed.job, &closed.in_words(), closed.kept, None);
     }
 
     fn not_run(&mut self, not_run: &NotRun<'_>) {
@@ -75,14 +90,23 @@ impl Listener for Teller {
 }
 
 impl Teller {
-    /// Reports a job that has ended. `kept`: whether it kept its deadline, if it had one.
-    fn tell_ended(&mut self, run: Option<RunId>, job: &str, end: &str, kept: Option<bool>) {
+    /// Reports a job that has ended. `kept`: whether it kept its deadline, if it had one. `others`:
+    /// its programs have started other processes, in words.
+    fn tell_ended(
+        &mut self,
+        run: Option<RunId>,
+        job: &str,
+        end: &str,
+        kept: Option<bool>,
+        others: Option<&str>,
+    ) {
         let kept = match kept {
             None => "",
             Some(true) => ", its deadline kept",
             Some(false) => ", its deadline missed",
         };
-        let text = format!("job {job} has ended: {end}{kept}");
+        let others = others.map_or_else(String::new, |others| format!("; {others}"));
+        let text = format!("job {job} has ended: {end}{kept}{others}");
         self.ended.extend(run);
         let number = run.map_or_else(String::new, |run| format!("{run} "));
         journal::info(&format!("{number}{text}"));
@@ -113,6 +137,29 @@ mod tests {
         let text = "job sort is planned on other CPUs because of the slow-downs of earlier runs";
         assert_eq!((notice.job, notice.kind.as_str()), (Some(7), "news"));
         assert_eq!(notice.text, text);
+    }
+
+    /// The owner of a job is told that its programs start others, while it runs and at its end.
+    #[test]
+    fn processes_outside_of_the_plan_are_reported_to_the_owner() {
+        let (notices, mut watch) = tokio::sync::broadcast::channel(4);
+        let mut teller = Teller::new(notices);
+        teller.started_others(RunId(7), "sort", 3_200_000_000);
+        let notice = watch.try_recv().unwrap();
+        assert_eq!((notice.job, notice.kind.as_str()), (Some(7), "news"));
+        let text = "job sort: its programs started others, which used 3.2 s of a CPU outside of \
+                    the plan; make them processes of the job (jobs.rst), or start the program \
+                    itself with exec";
+        assert_eq!(notice.text, text);
+        let others = Some("its programs started others");
+        teller.tell_ended(Some(RunId(7)), "sort", "complete", Some(false), others);
+        let text = "job sort has ended: complete, its deadline missed; its programs started others";
+        assert_eq!(watch.try_recv().unwrap().text, text);
+        let peak = NewPeak { process: "1".into(), peak_bytes: 3 << 20, reserved_bytes: 1 << 20 };
+        teller.new_peak(RunId(7), "sort", &peak);
+        let text = "job sort: process 1 has 3.0 MiB of memory, more than the 1.0 MiB reserved for \
+                    it";
+        assert_eq!(watch.try_recv().unwrap().text, text);
     }
 
     /// A job that was lost with its machine is reported and counted like any other that has ended.

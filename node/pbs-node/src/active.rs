@@ -13,7 +13,10 @@ use crate::candidate::Candidate;
 use crate::clock::{since_1970, unix_ns};
 use crate::orders::Terms;
 use crate::predict::Forecast;
-use crate::{Held, Moved};
+use crate::{Held, Moved, NewPeak};
+
+/// All of the memory that is reserved for a process, in thousandths.
+pub(crate) const WHOLE_PERMILLE: u64 = 1000;
 
 /// A run of a job.
 #[derive(Debug)]
@@ -62,6 +65,8 @@ pub(crate) struct ActiveJob {
     pub(crate) is_adopted: bool,
     /// Whether it was reported that the run will miss its deadline.
     pub(crate) told_late: bool,
+    /// Share of the memory reserved for a process, in thousandths, above which its owner is told.
+    pub(crate) told_memory_permille: u64,
     pub(crate) request: String,
     /// Size of what the node holds of it.
     pub(crate) held: Held,
@@ -113,6 +118,21 @@ impl ActiveJob {
         is_new
     }
 
+    /// Notes the memory of one of its processes. Returns it if the owner is to be told: it is more
+    /// than was reserved, and twice as much as the last time, in proportion. A job has therefore at
+    /// most 64 such messages, whatever its processes do.
+    pub(crate) fn memory_seen(&mut self, process: usize, peak_bytes: u64) -> Option<NewPeak> {
+        let process = self.job.processes.get(process)?;
+        let share = u128::from(peak_bytes) * u128::from(WHOLE_PERMILLE);
+        let permille = share.checked_div(process.memory_bytes.into())?;
+        let permille = u64::try_from(permille).unwrap_or(u64::MAX);
+        let is_told = permille > self.told_memory_permille;
+        is_told.then(|| {
+            self.told_memory_permille = permille.saturating_mul(2);
+            NewPeak { process: process.label(), peak_bytes, reserved_bytes: process.memory_bytes }
+        })
+    }
+
     /// Returns the end of the last process that has ended.
     pub(crate) fn ended_ns(&self) -> Option<u64> {
         let ends_ns = self.ends_ns.values().map(|end| end.time_ns());
@@ -151,6 +171,7 @@ impl ActiveJob {
             cancelled: None,
             is_adopted: false,
             told_late: false,
+            told_memory_permille: WHOLE_PERMILLE,
             request: candidate.submission.request,
             job,
         }

@@ -13,7 +13,7 @@ use pbs_launch::Exited;
 use pbs_plan::{Config, Plan};
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
-use crate::active::{ActiveJob, ProcessEnd};
+use crate::active::{ActiveJob, ProcessEnd, WHOLE_PERMILLE};
 use crate::admitting::Admitter;
 use crate::allocation::Allocations;
 use crate::clock::monotonic_ns;
@@ -29,7 +29,7 @@ use crate::room::Room;
 use crate::saved::Saved;
 use crate::settings::{Settings, LEAD_NS};
 use crate::usage::of_ended;
-use crate::{resume, Error, Held, Listener, News, NotRun, Submission};
+use crate::{resume, Error, Held, Listener, NewPeak, News, NotRun, Submission};
 
 /// Next action.
 pub(crate) enum ToDo {
@@ -76,6 +76,11 @@ pub(crate) struct Jobs {
     pub(crate) room: Room,
     /// Runs that have begun, until the listener is told.
     begun: Vec<pbs_planner::RunId>,
+    /// Runs of which it was reported that they will be late, until the listener is told the reason.
+    late: Vec<pbs_planner::RunId>,
+    /// Memory of processes beyond what was reserved, until the listener is told; `None`: nobody
+    /// wants to know.
+    peaks: Option<Vec<(RunId, String, NewPeak)>>,
     /// Command that admits orders, if there is one.
     pub(crate) admitter: Option<Admitter>,
 }
@@ -109,6 +114,8 @@ impl Jobs {
             allocations: Allocations::default(),
             room: Room::ENDLESS,
             begun: Vec::new(),
+            late: Vec::new(),
+            peaks: None,
             admitter: None,
         })
     }
@@ -155,6 +162,8 @@ impl Jobs {
             allocations: Allocations::default(),
             room: Room::ENDLESS,
             begun: Vec::new(),
+            late: Vec::new(),
+            peaks: None,
             admitter: None,
         };
         Ok((jobs, left.resumed))
@@ -501,6 +510,12 @@ impl Jobs {
             if of.is_none_or(|(run, _)| run != active.run) {
                 continue;
             }
+            let process = of.map_or(0, |(_, process)| process);
+            if let Some(peaks) = &mut self.peaks {
+                let seen = active.memory_seen(process, event.peak_rss_bytes);
+                let named = active.id.zip(seen);
+                peaks.extend(named.map(|(id, peak)| (id, active.job.name.clone(), peak)));
+            }
             if let Some(kind) = kind.filter(|kind| has_executed(*kind)) {
                 let is_grant = kind == EventKind::Grant;
                 let ledger = &mut self.ledger;
@@ -523,6 +538,23 @@ impl Jobs {
                 listener.begun(id, &active.job.name);
             }
         }
+    }
+
+    /// From now on processes are reported that have more memory than was reserved for them.
+    pub(crate) fn report_peaks(&mut self) {
+        self.peaks = Some(Vec::new());
+    }
+
+    /// Reports processes that have more memory than was reserved for them.
+    pub(crate) fn tell_peaks(&mut self, listener: &mut dyn Listener) {
+        for (run, job, peak) in self.peaks.iter_mut().flat_map(std::mem::take) {
+            listener.new_peak(run, &job, &peak);
+        }
+    }
+
+    /// Returns the runs that were reported as late since this was last called.
+    pub(crate) fn take_late(&mut self) -> Vec<pbs_planner::RunId> {
+        std::mem::take(&mut self.late)
     }
 
     /// The processes that were cancelled since this was last asked, each with the
@@ -743,6 +775,7 @@ impl Jobs {
                 continue;
             };
             active.told_late = true;
+            self.late.push(active.run);
             listener.news(News::WillMiss(active.job.name.clone(), missed.by_ns));
         }
     }
@@ -899,6 +932,7 @@ fn taken_over(
         cancelled: run.saved.cancelled.clone(),
         is_adopted: job.programs() > 0,
         told_late: false,
+        told_memory_permille: WHOLE_PERMILLE,
         request: run.takeover.request.clone(),
         job,
     }))
@@ -1685,6 +1719,66 @@ mod tests {
         assert_eq!(figures.usage, outcome.usage);
         jobs.admit(job("script", 4_000_000_000), &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
         assert_eq!(jobs.runs[0].job.processes[0].memory_bytes, 40 << 20);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A run that will be late is looked at once, whatever is reported of it later.
+    #[test]
+    fn a_late_run_is_looked_at_once() {
+        let directory = std::env::temp_dir().join(format!("pbs-late-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        jobs.admit(job("late", 4_000_000_000), &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
+        let run = jobs.runs[0].run;
+        let missed = [Missed { run, by_ns: Some(5) }, Missed { run, by_ns: None }];
+        jobs.tell_missed(&missed, &mut Nobody);
+        assert_eq!(jobs.take_late(), [run]);
+        jobs.tell_missed(&missed, &mut Nobody);
+        assert!(jobs.take_late().is_empty());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A process with more memory than was reserved is reported where that is wanted, and again
+    /// when it has twice as much.
+    #[test]
+    fn new_peaks_are_reported_once_for_each_doubling() {
+        #[derive(Default)]
+        struct Peaks(Vec<u64>);
+
+        impl Listener for Peaks {
+            fn new_peak(&mut self, _run: RunId, job: &str, peak: &NewPeak) {
+                assert_eq!((job, peak.process.as_str()), ("grows", "1"));
+                assert_eq!(peak.reserved_bytes, 4096);
+                self.0.push(peak.peak_bytes);
+            }
+        }
+
+        let directory = std::env::temp_dir().join(format!("pbs-peaks-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        jobs.admit(job("grows", 4_000_000_000), &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
+        let plan = jobs.take_plan().unwrap();
+        jobs.let_go(&plan, 10);
+        let mut peaks = Peaks::default();
+        let mut seq = 10;
+        let mut grows_to = |jobs: &mut Jobs, peaks: &mut Peaks, peak_rss_bytes| {
+            let event = Event {
+                seq,
+                kind: EventKind::Grant as u16,
+                plan_id: plan.plan_id,
+                process: plan.processes[0].id,
+                peak_rss_bytes,
+                ..Event::default()
+            };
+            seq += 1;
+            jobs.event(&event, true);
+            jobs.tell_peaks(peaks);
+        };
+        grows_to(&mut jobs, &mut peaks, 9_000);
+        assert!(peaks.0.is_empty());
+        jobs.report_peaks();
+        for bytes in [4_096, 5_000, 5_000, 9_000, 11_000, 12_000, u64::MAX, u64::MAX] {
+            grows_to(&mut jobs, &mut peaks, bytes);
+        }
+        assert_eq!(peaks.0, [5_000, 11_000, u64::MAX]);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -87,7 +87,7 @@ pub use held::Held;
 pub use interface::process_of;
 pub use launch::Launch;
 pub use machine::this_node;
-pub use news::{ClosedRun, Listener, News, NotRun};
+pub use news::{ClosedRun, Listener, NewPeak, News, NotRun};
 pub use node::{Next, Node, Options};
 pub use observe::{observe, Observed, Until};
 pub use orders::{Alteration, Ending, Order, ProgramEnd, Rewrite, Terms};

@@ -28,6 +28,13 @@ pub trait Listener {
     /// A job was admitted to other CPUs than without slow-downs.
     fn moved(&mut self, _run: RunId, _job: &str, _moved: &Moved) {}
 
+    /// A job will miss its deadline, and its programs have started other processes, which used so
+    /// much time of a CPU outside of the plan.
+    fn started_others(&mut self, _run: RunId, _job: &str, _others_ns: u64) {}
+
+    /// A process of a job has more memory than was reserved for it.
+    fn new_peak(&mut self, _run: RunId, _job: &str, _peak: &NewPeak) {}
+
     /// A job is over.
     fn over(&mut self, _outcome: JobOutcome) {}
 
@@ -72,6 +79,29 @@ impl ClosedRun<'_> {
     /// Returns the end of the run in words: its outcome, and the reason if it has one.
     pub fn in_words(&self) -> String {
         in_words(self.outcome, self.why)
+    }
+}
+
+/// Memory of a process beyond what was reserved for it, which is the largest peak of its earlier
+/// runs; before the first run, it is the user's figure (Glaß 2024, 5.2.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewPeak {
+    /// Label of the process.
+    pub process: String,
+    /// Memory of the process.
+    pub peak_bytes: u64,
+    /// Memory that was reserved.
+    pub reserved_bytes: u64,
+}
+
+impl fmt::Display for NewPeak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { process, peak_bytes, reserved_bytes } = self;
+        let (peak, reserved) = (bytes(*peak_bytes), bytes(*reserved_bytes));
+        write!(
+            f,
+            "process {process} has {peak} of memory, more than the {reserved} reserved for it"
+        )
     }
 }
 

@@ -73,6 +73,8 @@ pub struct Options {
     /// Whether the node records which tasks run beside each other, if there are 2 to 16 CPUs.
     /// Slow-downs are learnt from these records (`pbsctl interference`).
     pub learns_slowdowns: bool,
+    /// Whether the listener receives processes that have more memory than was reserved for them.
+    pub reports_peaks: bool,
     /// Programs for which a descriptor may be open at the same time: those that were started and
     /// not executed yet. `None`: the system alone limits them. An order for whose programs there
     /// is no room waits.
@@ -182,6 +184,9 @@ impl<L: Listener> Node<L> {
         if self.options.learns_slowdowns {
             let by_clock = self.kernel.info.tier == Tier::Clock as u32;
             jobs.learn_slowdowns(&self.kernel.config, by_clock, begun);
+        }
+        if self.options.reports_peaks {
+            jobs.report_peaks();
         }
         self.jobs = Some(jobs);
     }
@@ -414,6 +419,7 @@ impl<L: Listener> Node<L> {
         }
         if let Some(jobs) = &mut self.jobs {
             jobs.tell_begun(&mut self.listener);
+            jobs.tell_peaks(&mut self.listener);
             stopped.extend(jobs.cancelled());
         }
         for (process, cut) in stopped {
@@ -457,10 +463,28 @@ impl<L: Listener> Node<L> {
             }
         }
         let answered_ms = self.answer();
+        self.tell_others_of_late();
         let lease_ms = self.lease.keep(&self.kernel.device, self.progress.in_force());
         let Strangers { more, .. } = strangers;
         let settled_ms = sooner(sooner(settled_ms, again_ms), if more { 0 } else { -1 });
         Ok(Next::Wait(sooner(sooner(answered_ms, settled_ms), lease_ms.unwrap_or(-1))))
+    }
+
+    /// Reports of runs that will be late that their programs have started other processes. The group
+    /// of a run is read once for this, since a run is reported as late once.
+    fn tell_others_of_late(&mut self) {
+        let Some(jobs) = &mut self.jobs else {
+            return;
+        };
+        for run in jobs.take_late() {
+            let Some(active) = jobs.active(run) else {
+                continue;
+            };
+            let usage = self.programs.usage(run, &active.job);
+            if let (Some(id), Some(others_ns)) = (active.id, usage.notable_others_ns()) {
+                self.listener.started_others(id, &active.job.name, others_ns);
+            }
+        }
     }
 
     /// Reports children that the node has not started, once in a while.
