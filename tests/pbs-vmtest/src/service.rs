@@ -70,6 +70,13 @@ pub(crate) fn serve_in_order() -> Result<(Service, Client), String> {
     serve_with(command)
 }
 
+/// Starts the service, which limits the memory of each job and therefore counts it.
+pub(crate) fn serve_with_limits() -> Result<(Service, Client), String> {
+    let mut command = command(HISTORY);
+    command.arg("--limit-memory");
+    serve_with(command)
+}
+
 /// The service, with the test's socket and machine.
 fn command(history: &str) -> Command {
     let machine = format!("{DIR}/machine.toml");

@@ -8,10 +8,12 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pbs_node_api::{Array, Client, Job};
+use pbs_node_api::{Array, Client, Job, Usage};
 
 use crate::harness::{cvt, Context, Verdict};
-use crate::service::{all, all_over, job, number, prepare, serve, with_log, DIR};
+use crate::service::{
+    all, all_over, job, number, prepare, serve, serve_with_limits, with_log, DIR,
+};
 use crate::{check, check_eq};
 
 /// Outcome of a job, whether it kept its deadline, the reason, and the exit status or the signal.
@@ -206,4 +208,74 @@ fn peak_bytes(client: &mut Client, words: &[&str]) -> Result<u64, String> {
     check_eq!(over.outcome.as_deref(), Some("complete"), "{words:?}");
     let shown = client.show(&number(over.number)).context("show")?;
     Ok(shown.processes.iter().map(|process| process.peak_memory_bytes).sum())
+}
+
+/// Work of a child: 4 MB are hashed, which takes more than 100 million instructions.
+const CHILD: &str = "sha256sum data data > /dev/null";
+/// Least CPU time that this takes.
+const CHILD_NS: u64 = 100_000_000;
+/// Memory of another child.
+const CHILD_BYTES: u64 = 16 << 20;
+
+fn usage(client: &mut Client, job: u64) -> Result<Usage, String> {
+    let shown = client.show(&number(job)).context("show")?;
+    shown.usage.ok_or_else(|| format!("no resources of {:?}", shown.job))
+}
+
+/// A job counts all that its programs start, and its owner is told: while it runs, at its end, and of
+/// a job that a later service has taken over.
+pub fn service_counts_what_programs_start() -> Verdict {
+    with_log(counts_what_programs_start_inner)
+}
+
+fn counts_what_programs_start_inner() -> Verdict {
+    prepare()?;
+    let (service, mut client) = serve_with_limits()?;
+    let fills = format!("dd if=/dev/zero of=/dev/null bs={CHILD_BYTES} count=2 2> /dev/null");
+    let script = format!("{fills}; {CHILD}; echo forked > forked; sleep 1");
+    let started = [
+        job("script", &script, 20_000_000, 60_000),
+        job("exec", &format!("exec {CHILD}"), 300_000_000, 60_000),
+    ];
+    let jobs = client.submit(&started).context("submit")?;
+    let (script, exec) = (jobs[0].number, jobs[1].number);
+    wait_for_file("forked")?;
+    let running = usage(&mut client, script)?;
+    check!(running.others_cpu_ns >= Some(CHILD_NS), "while it runs: {running:?}");
+    all_over(&mut client)?;
+    let script = usage(&mut client, script)?;
+    check!(script.others_cpu_ns >= Some(CHILD_NS), "script: {script:?}");
+    check!(script.programs_cpu_ns < script.others_cpu_ns, "script: {script:?}");
+    let told = script.advice.clone().unwrap_or_default();
+    check!(told.starts_with("its programs started others, which used "), "told: {told}");
+    check!(told.ends_with("start the program itself with exec"), "told: {told}");
+    let log = fs::read_to_string(format!("{DIR}/log")).context("log")?;
+    let words = "job script has ended: complete, its deadline kept; its programs started others";
+    check!(log.contains(words), "{words} is not in: {log}");
+    let exec = usage(&mut client, exec)?;
+    check!(exec.programs_cpu_ns >= Some(CHILD_NS), "exec: {exec:?}");
+    check!(exec.others_cpu_ns.is_some() && exec.advice.is_none(), "exec: {exec:?}");
+    // The kernel of the tests counts the memory of groups, and the other one does not.
+    match script.memory_source.as_deref() {
+        Some("group") => {
+            check!(script.peak_memory_bytes > Some(CHILD_BYTES), "memory: {script:?}");
+        }
+        source => {
+            check_eq!(source, Some("class"), "source");
+            check!(script.peak_memory_bytes < Some(CHILD_BYTES), "memory: {script:?}");
+        }
+    }
+    let adopted = job("adopted", &format!("{CHILD}; echo > adopted; sleep 3"), 20_000_000, 60_000);
+    let adopted = client.submit(&[adopted]).context("submit")?[0].number;
+    wait_for_file("adopted")?;
+    drop(service);
+    let (_service, mut client) = serve_with_limits()?;
+    let taken_over = usage(&mut client, adopted)?;
+    check!(taken_over.cpu_ns >= Some(CHILD_NS), "taken over: {taken_over:?}");
+    all_over(&mut client)?;
+    let adopted = usage(&mut client, adopted)?;
+    check!(adopted.cpu_ns >= taken_over.cpu_ns, "adopted: {adopted:?}");
+    // Only the parent of a program knows what it has used.
+    check_eq!((adopted.programs_cpu_ns, adopted.others_cpu_ns), (None, None), "{adopted:?}");
+    Ok(())
 }
