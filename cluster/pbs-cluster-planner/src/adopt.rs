@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use crate::budget::SearchBudget;
 use crate::need::Need;
 use crate::placed::{by_node, taken, Placed};
 use crate::planner::Planner;
@@ -50,10 +51,11 @@ impl Planner {
         }
         self.set_place(id, place);
         let mut replanned = Replanned::default();
+        let budget = SearchBudget::default();
         for ((_, _, other), old) in others {
-            self.plan_again(now_s, other, old.start_s.max(now_s), &mut replanned);
+            self.plan_again(now_s, other, old.start_s.max(now_s), &mut replanned, &budget);
         }
-        replanned.moved.extend(self.keep_order(now_s));
+        replanned.moved.extend(self.keep_order(now_s, &budget));
         self.backfill.add(now_s);
         Some(replanned)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Backfilling: who was to start later moves up where somebody left (Keller, 5.4).
 
+use crate::budget::SearchBudget;
 use crate::planner::Planner;
 use crate::request::When;
 use crate::sweep::Sweep;
@@ -42,15 +43,20 @@ impl Planner {
     /// With all of them at once an answer would take long; between some of them the next
     /// call can be served.
     pub fn backfill(&mut self, now_s: u64, most: usize) -> usize {
+        self.backfill_within(now_s, most, &SearchBudget::default())
+    }
+
+    /// Looks at so many requests as [`Self::backfill`] does, as long as the budget has looks left.
+    pub fn backfill_within(&mut self, now_s: u64, most: usize, budget: &SearchBudget) -> usize {
         let mut moved = 0;
         for _ in 0..most {
-            let Some(from_s) = self.backfill.from_s else {
+            let Some(from_s) = self.backfill.from_s.filter(|_| !budget.is_empty()) else {
                 break;
             };
             match self.next_to_move_up() {
                 Some((start_s, turn)) => {
                     self.backfill.last = Some((start_s, turn));
-                    moved += usize::from(self.improve(now_s, from_s, turn.2));
+                    moved += usize::from(self.improve(now_s, from_s, turn.2, budget));
                 }
                 None => {
                     self.backfill = Sweep {
@@ -79,7 +85,7 @@ impl Planner {
 
     /// Seeks an earlier place for a request that has not started. A request whose place was told
     /// keeps its nodes, and may only start earlier there: nothing else has to be free for that.
-    fn improve(&mut self, now_s: u64, from_s: u64, id: RequestId) -> bool {
+    fn improve(&mut self, now_s: u64, from_s: u64, id: RequestId, budget: &SearchBudget) -> bool {
         let Some(entry) = self.entries.get(&id) else {
             return false;
         };
@@ -106,6 +112,7 @@ impl Planner {
         }
         self.backfill.decisions += 1;
         let (machine, nodes) = (&self.machine, &self.nodes);
+        budget.take(machine.node_count());
         if !nodes.may_start_before(machine, &need, placed, over.start) {
             return false;
         }
@@ -121,7 +128,7 @@ impl Planner {
         self.system.throttles.book(&who, over.clone(), false);
         // Only what starts earlier is of interest.
         let window = window.start..window.end.min(over.end - 1);
-        let found = self.search(&who).earliest(sought, window);
+        let found = self.search(&who, budget).earliest(sought, window);
         let found = found.filter(|place| !is_fixed || place.nodes == old.nodes);
         match found {
             None => {
@@ -161,6 +168,14 @@ impl Planner {
     /// Gives those that wait a place, if there is one now, by priority and time of
     /// submission. Who got one.
     pub fn plan_waiting(&mut self, now_s: u64) -> Vec<RequestId> {
+        self.plan_waiting_within(now_s, &SearchBudget::default())
+    }
+
+    pub(crate) fn plan_waiting_within(
+        &mut self,
+        now_s: u64,
+        budget: &SearchBudget,
+    ) -> Vec<RequestId> {
         let mut planned = Vec::new();
         // Behind a horizon many may wait; the first that find nothing speak for the others.
         let most = self.policy.horizon_s.map_or(usize::MAX, |_| MAX_TRIES);
@@ -168,7 +183,7 @@ impl Planner {
             let (before, mut in_vain) = (planned.len(), 0);
             let waiting: Vec<RequestId> = self.queues.waiting().collect();
             for id in waiting {
-                if self.seek_place(now_s, id) {
+                if self.seek_place(now_s, id, budget) {
                     planned.push(id)
                 } else {
                     in_vain += 1

@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use crate::budget::SearchBudget;
 use crate::planner::Planner;
 use crate::replan::Replanned;
 
@@ -39,14 +40,15 @@ impl Planner {
             changed.push(node);
         }
         let mut replanned = Replanned::default();
+        let budget = SearchBudget::default();
         if changed.is_empty() {
             return replanned;
         }
         self.version += 1;
-        self.make_room(now_s, &changed, &mut replanned);
+        self.make_room(now_s, &changed, &mut replanned, &budget);
         if is_open || replanned != Replanned::default() {
-            replanned.moved.extend(self.plan_waiting(now_s));
-            replanned.moved.extend(self.keep_order(now_s));
+            replanned.moved.extend(self.plan_waiting_within(now_s, &budget));
+            replanned.moved.extend(self.keep_order(now_s, &budget));
             replanned.waiting.retain(|id| !replanned.moved.contains(id));
             self.backfill.add(now_s);
         }

@@ -7,6 +7,7 @@
 //! overlaps the defect, the sums of the cluster count both, therefore never more is promised than
 //! there is. A reservation that can be held nowhere else does not use the node any more.
 
+use crate::budget::SearchBudget;
 use crate::machine::ResourceId;
 use crate::placed::{by_node, taken};
 use crate::planner::Planner;
@@ -37,12 +38,13 @@ impl Planner {
         }
         self.count_closed(now_s, node, true);
         let mut replanned = Replanned::default();
-        self.make_room(now_s, &[node], &mut replanned);
+        let budget = SearchBudget::default();
+        self.make_room(now_s, &[node], &mut replanned, &budget);
         let is_left =
             |part: &(ResourceId, u64)| parts.iter().any(|now| now.0 == part.0 && now.1 >= part.1);
         if replanned != Replanned::default() || !before.iter().all(is_left) {
-            replanned.moved.extend(self.plan_waiting(now_s));
-            replanned.moved.extend(self.keep_order(now_s));
+            replanned.moved.extend(self.plan_waiting_within(now_s, &budget));
+            replanned.moved.extend(self.keep_order(now_s, &budget));
             replanned.waiting.retain(|id| !replanned.moved.contains(id));
             self.backfill.add(now_s);
         }
@@ -56,7 +58,13 @@ impl Planner {
 
     /// Plans requests anew that have no room beside the defects of nodes, or while these are
     /// closed: each of them once.
-    pub(crate) fn make_room(&mut self, now_s: u64, nodes: &[usize], replanned: &mut Replanned) {
+    pub(crate) fn make_room(
+        &mut self,
+        now_s: u64,
+        nodes: &[usize],
+        replanned: &mut Replanned,
+        budget: &SearchBudget,
+    ) {
         let among = self.node_set(nodes);
         let mut planned = self.on_any(&among);
         planned.retain(|id| self.entries.get(id).is_some_and(|of| !of.keeps_lost_nodes()));
@@ -70,11 +78,11 @@ impl Planner {
         for id in self.on_any(&among) {
             let lost = self.without_room(now_s, id, &among);
             if !lost.is_empty() {
-                self.hold_elsewhere(now_s, id, &lost, replanned);
+                self.hold_elsewhere(now_s, id, &lost, replanned, budget);
             }
         }
         for (id, old) in out.into_iter().rev() {
-            self.plan_again(now_s, id, old.start_s.max(now_s), replanned);
+            self.plan_again(now_s, id, old.start_s.max(now_s), replanned, budget);
         }
         self.follow_inside(now_s, &among);
     }

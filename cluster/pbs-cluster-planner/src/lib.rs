@@ -11,6 +11,7 @@
 //! | `need` | reqRS, jRS (4.1) |
 //! | `node_plan`, `nodes` | nRS; FCN, FCJ, FS (4.1, 5.2) |
 //! | `gaps` | ours: which nodes are worth a search |
+//! | [`SearchBudget`] | ours: how much the searches of a call look at |
 //! | `system` | sRS, usdRS, uRS (4.1, 5.1) |
 //! | `search`, `map` | planning and mapping (5.1, 5.2) |
 //! | [`Rules`] | limits and FreePools (3) |
@@ -22,6 +23,7 @@
 mod account;
 mod adopt;
 mod backfill;
+mod budget;
 mod choice;
 mod closed;
 mod counts;
@@ -56,6 +58,7 @@ mod system;
 mod throttle;
 mod types;
 
+pub use budget::SearchBudget;
 pub use machine::{Machine, NodeSpec, Resource, ResourceId, NCPUS};
 pub use memory::{Memory, Vectors};
 pub use need::{Impossible, SMALL_CHUNKS};

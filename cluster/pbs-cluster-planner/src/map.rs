@@ -5,12 +5,12 @@
 //! one exists. With several kinds it may fail. The search then backtracks step by step, up to a
 //! fixed number of steps. The order of nodes is a matter of policy: see `choice`.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pbs_site::Mapping;
 
+use crate::budget::{SearchBudget, COPY_LOOKS};
 use crate::choice::{arrange, Host};
 use crate::machine::{Machine, ResourceId, NCPUS};
 use crate::need::{Fit, Need};
@@ -20,28 +20,6 @@ use crate::placed::Placed;
 /// Number of backtracking steps after which the search for a mapping gives up.
 const MAX_STEPS: u32 = 10_000;
 
-/// Looks at nodes, while choices are taken back, that all mappings of a search have together.
-const MAX_LOOKS: u64 = 2_000_000;
-
-/// Rest of the looks of a search. Without any left, choices are not taken back any more.
-#[derive(Debug)]
-pub(crate) struct Budget(Cell<u64>);
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self(Cell::new(MAX_LOOKS))
-    }
-}
-
-impl Budget {
-    /// Takes so many looks; false: there are not as many.
-    fn take(&self, looks: usize) -> bool {
-        let left = self.0.get().checked_sub(looks as u64);
-        self.0.set(left.unwrap_or(0));
-        left.is_some()
-    }
-}
-
 /// Maps the request in that interval on what is planned, if that can be; the result is in
 /// the order of nodes.
 pub(crate) fn map(
@@ -50,12 +28,15 @@ pub(crate) fn map(
     need: &Need,
     over: Range<u64>,
     mapping: Mapping,
-    budget: &Budget,
+    budget: &SearchBudget,
 ) -> Option<Vec<Placed>> {
     match &need.kinds[..] {
-        [_] => one_kind(machine, nodes, need, over, mapping),
+        [_] => one_kind(machine, nodes, need, over, mapping, budget),
         _ => {
-            let free = |node| nodes.free_over(machine, node, &over);
+            let free = |node| {
+                budget.take(COPY_LOOKS + nodes.plan(node).steps_in(&over));
+                nodes.free_over(machine, node, &over)
+            };
             let mut several = Several::new(machine, need, free);
             several.arrange(mapping, nodes, &over);
             several.map(budget)
@@ -65,9 +46,13 @@ pub(crate) fn map(
 
 /// Maps the request on nodes that are all empty and in order: what can't be done there
 /// never can.
-pub(crate) fn map_empty(machine: &Machine, need: &Need) -> bool {
-    let empty = |node| Some(machine.class(node).has.clone());
-    need.kinds.len() == 1 || Several::new(machine, need, empty).map(&Budget::default()).is_some()
+pub(crate) fn map_empty(machine: &Machine, need: &Need, budget: &SearchBudget) -> bool {
+    budget.begin_search();
+    let empty = |node| {
+        budget.take(COPY_LOOKS);
+        Some(machine.class(node).has.clone())
+    };
+    need.kinds.len() == 1 || Several::new(machine, need, empty).map(budget).is_some()
 }
 
 fn one_kind(
@@ -76,6 +61,7 @@ fn one_kind(
     need: &Need,
     over: Range<u64>,
     mapping: Mapping,
+    budget: &SearchBudget,
 ) -> Option<Vec<Placed>> {
     let kind = &need.kinds[0];
     let classes = machine.classes.iter().zip(&kind.fits);
@@ -86,7 +72,7 @@ fn one_kind(
     });
     let room = |(node, fit): (usize, &Fit)| {
         let most = fit.most.min(kind.count);
-        let count = nodes.fits_over(machine, node, need, (kind, fit), most, &over);
+        let count = nodes.fits_over(machine, node, need, (kind, fit), most, &over, budget);
         (node, count)
     };
     let mut hosts = hosts.map(room).filter(|&(_, count)| count > 0);
@@ -162,7 +148,7 @@ impl<'a> Several<'a> {
         self.nodes.sort_by_key(|(node, _)| turns.get(node));
     }
 
-    fn map(mut self, budget: &Budget) -> Option<Vec<Placed>> {
+    fn map(mut self, budget: &SearchBudget) -> Option<Vec<Placed>> {
         let mut kinds = Vec::new();
         for (kind, of) in self.need.kinds.iter().enumerate() {
             // A need has no more chunks than its machine has cores.
@@ -172,7 +158,9 @@ impl<'a> Several<'a> {
         let mut from = 0;
         while self.chosen.len() < kinds.len() {
             let kind = kinds[self.chosen.len()];
-            match self.first_from(kind, from) {
+            let found = self.first_from(kind, from);
+            budget.take(found.map_or(self.nodes.len(), |at| at + 1).saturating_sub(from));
+            match found {
                 Some(at) => {
                     self.take(kind, at);
                     // Chunks that are alike need not be tried in another order.
@@ -183,7 +171,8 @@ impl<'a> Several<'a> {
                     self.steps += 1;
                     let at = self.chosen.last().copied()?;
                     let looks = self.nodes.len() + self.chosen.len();
-                    if self.steps >= MAX_STEPS || !budget.take(looks) {
+                    if self.steps >= MAX_STEPS || !budget.take_choice(looks) {
+                        budget.skip();
                         return None;
                     }
                     self.give_back(kinds[self.chosen.len() - 1], at);
@@ -260,18 +249,18 @@ mod tests {
         let ncpus = Resource { name: "ncpus".into(), job_wide: None };
         let machine = Machine::new(vec![ncpus], &[node("a"), node("b")]);
         let need = Need::new(&machine, &"2:ncpus=4+4:ncpus=3".parse().unwrap(), 10).unwrap();
-        let map = |budget: &Budget| {
+        let map = |budget: &SearchBudget| {
             let free = |node| Some(machine.class(node).has.clone());
             Several::new(&machine, &need, free).map(budget).is_some()
         };
-        let budget = Budget::default();
+        let budget = SearchBudget::default();
         assert!(map(&budget));
-        let used = MAX_LOOKS - budget.0.get();
+        let used = budget.choices_used();
         assert!(used > 0);
-        assert!(map(&Budget(Cell::new(used))));
-        assert!(!map(&Budget(Cell::new(used - 1))));
+        assert!(map(&SearchBudget::with_choices(used)));
+        assert!(!map(&SearchBudget::with_choices(used - 1)));
         // What one mapping has used is missing to the next.
-        let once = Budget(Cell::new(2 * used - 1));
+        let once = SearchBudget::with_choices(2 * used - 1);
         assert_eq!([map(&once), map(&once)], [true, false]);
     }
 }

@@ -61,6 +61,17 @@ impl NodePlan {
         after.saturating_sub(1)
     }
 
+    /// Returns the number of steps that an interval is in.
+    pub(crate) fn steps_in(&self, over: &Range<u64>) -> usize {
+        let before_end = self.begins_s.partition_point(|&begin_s| begin_s < over.end);
+        before_end.saturating_sub(self.step_at(over.start))
+    }
+
+    /// Returns the time from which on nothing changes.
+    pub(crate) fn tail_s(&self) -> u64 {
+        self.begins_s.last().copied().unwrap_or(0)
+    }
+
     /// ⊕: uses more. What exceeds the node is the caller's fault.
     pub(crate) fn add(&mut self, over: Range<u64>, amounts: &Amounts) {
         self.change(over, amounts, u64::wrapping_add);

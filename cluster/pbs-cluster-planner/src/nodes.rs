@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use pbs_profile::FOREVER;
 
+use crate::budget::SearchBudget;
 use crate::gaps::Gaps;
 use crate::machine::{Class, Machine, ResourceId, NCPUS};
 use crate::memory::Memory;
@@ -261,6 +262,7 @@ impl Nodes {
 
     /// Returns the number of chunks of a kind that fit on a node throughout an interval, at most
     /// `most`.
+    #[allow(clippy::too_many_arguments)] // The inputs of a search.
     pub(crate) fn fits_over(
         &self,
         machine: &Machine,
@@ -269,13 +271,16 @@ impl Nodes {
         (kind, fit): (&Kind, &Fit),
         most: u64,
         over: &Range<u64>,
+        budget: &SearchBudget,
     ) -> u64 {
         let class = machine.class(node);
         let cores = cores(class, need, kind);
+        budget.take(1);
         if self.earliest_s(machine, node, cores, over.end - over.start) > over.start {
             return 0;
         }
         let plan = &self.plans[node];
+        budget.take(plan.steps_in(over));
         if need.exclusive {
             let is_idle = plan.fits_over(over.clone(), &class.has, &whole(class), 1) == 1;
             return if is_idle { most } else { 0 };
@@ -362,6 +367,7 @@ impl Nodes {
         need: &Need,
         from_s: u64,
         until_s: u64,
+        budget: &SearchBudget,
     ) -> Option<u64> {
         let kind = &need.kinds[0];
         let mut best_s = until_s;
@@ -371,6 +377,7 @@ impl Nodes {
             let whole = need.exclusive.then(|| whole(class));
             let amounts = whole.as_ref().unwrap_or(&fit.amounts);
             for node in class.nodes.clone().filter(|&node| need.may_be_on(node)) {
+                budget.take(1);
                 let earliest_s = self.earliest_s(machine, node, cores, need.duration_s);
                 let start_s = earliest_s.max(from_s);
                 if start_s >= best_s {
@@ -378,7 +385,7 @@ impl Nodes {
                 }
                 let plan = &self.plans[node];
                 if let Some(found_s) =
-                    first_in(plan, class, amounts, need.duration_s, start_s, best_s)
+                    first_in(plan, class, amounts, need.duration_s, start_s..best_s, budget)
                 {
                     best_s = found_s;
                     if best_s == from_s {
@@ -434,6 +441,34 @@ impl Nodes {
         };
         changes.sort_unstable();
         changes
+    }
+
+    /// Returns the number of looks that [`Self::starts`] takes.
+    pub(crate) fn looks_at_starts(
+        &self,
+        machine: &Machine,
+        need: &Need,
+        kind: &Kind,
+        over: &Range<u64>,
+    ) -> usize {
+        let mut looks = self.plans.len();
+        for (class, _) in machine.classes.iter().zip(&kind.fits).filter(|(_, fit)| fit.is_some()) {
+            let cores = cores(class, need, kind);
+            for node in class.nodes.clone().filter(|&node| need.may_be_on(node)) {
+                let earliest_s = self.earliest_s(machine, node, cores, need.duration_s);
+                let first_s = earliest_s.max(over.start);
+                if first_s < over.end {
+                    let plan = &self.plans[node];
+                    looks += plan.step_count() - plan.step_at(first_s);
+                }
+            }
+        }
+        looks
+    }
+
+    /// Returns the time from which on nothing changes on any node.
+    pub(crate) fn tail_s(&self) -> u64 {
+        self.plans.iter().map(NodePlan::tail_s).max().unwrap_or(0)
     }
 
     /// Returns the changes of [`Self::starts`] for some of the nodes, unsorted.
@@ -495,11 +530,12 @@ fn first_in(
     class: &Class,
     amounts: &[(ResourceId, u64)],
     duration_s: u64,
-    from_s: u64,
-    until_s: u64,
+    Range { start: from_s, end: until_s }: Range<u64>,
+    budget: &SearchBudget,
 ) -> Option<u64> {
     let mut start_s = from_s;
     for step in plan.step_at(from_s)..plan.step_count() {
+        budget.take(1);
         if plan.fits(step, &class.has, amounts, 1) == 0 {
             start_s = plan.end_s(step);
             if start_s >= until_s {

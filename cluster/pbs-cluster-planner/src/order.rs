@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use crate::budget::SearchBudget;
 use crate::planner::{Entry, Planner};
 use crate::types::RequestId;
 
@@ -69,7 +70,7 @@ impl Planner {
     }
 
     /// Moves those that would start before what they follow is over. Who moved.
-    pub(crate) fn keep_order(&mut self, now_s: u64) -> Vec<RequestId> {
+    pub(crate) fn keep_order(&mut self, now_s: u64, budget: &SearchBudget) -> Vec<RequestId> {
         // What is followed came first, so each is looked at when those before it stand.
         let followers = self.followers.all();
         let mut moved = Vec::new();
@@ -86,7 +87,7 @@ impl Planner {
                 continue;
             }
             self.take_place(now_s, id);
-            self.seek_place(now_s, id);
+            self.seek_place(now_s, id, budget);
             // Others may move up into its old place, and leave a better one to this request.
             self.backfill.add_twice(start_s);
             moved.push(id);
@@ -95,12 +96,12 @@ impl Planner {
     }
 
     /// Gives a request that has no place the best one, or lets it wait. Whether it has one.
-    pub(crate) fn seek_place(&mut self, now_s: u64, id: RequestId) -> bool {
+    pub(crate) fn seek_place(&mut self, now_s: u64, id: RequestId, budget: &SearchBudget) -> bool {
         let Some(entry) = self.entries.get(&id) else {
             return false;
         };
         let turn = entry.turn(id);
-        match self.seek(now_s, entry) {
+        match self.seek(now_s, entry, budget) {
             Some(place) => {
                 let is_reservation = entry.inside.is_some();
                 self.set_place(id, place);

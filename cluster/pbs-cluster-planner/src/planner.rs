@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use pbs_site::{Mapping, Promise};
 
+use crate::budget::SearchBudget;
 use crate::choice::price;
 use crate::counts::Counts;
 use crate::followers::Followers;
@@ -147,10 +148,29 @@ impl Planner {
     ///
     /// Why it is declined; nothing is changed then.
     pub fn submit(&mut self, now_s: u64, request: &Request) -> Result<RequestId, Refusal> {
+        self.submit_within(now_s, request, &SearchBudget::default())
+    }
+
+    /// Plans one of several requests of a call, whose searches share a budget; see
+    /// [`Self::submit`]. If the budget does not suffice, the request is planned at the end of the
+    /// plan, where others can be in its way no more, and may move up from there.
+    ///
+    /// # Errors
+    ///
+    /// Why it is declined; nothing is changed then.
+    pub fn submit_within(
+        &mut self,
+        now_s: u64,
+        request: &Request,
+        budget: &SearchBudget,
+    ) -> Result<RequestId, Refusal> {
         let duration_s = self.policy.point_s(request.duration_s.max(1));
         let margin_s = self.policy.point_s(request.margin_s);
         let need = Need::new(&self.machine, &request.rset, duration_s)?.with_margin(margin_s);
-        if !map_empty(&self.machine, &need) {
+        if !map_empty(&self.machine, &need, budget) {
+            if !budget.is_exact() {
+                return Err(Refusal::GaveUp);
+            }
             return Err(crate::Impossible::NoMapping.into());
         }
         let who = Who::of(request);
@@ -172,21 +192,26 @@ impl Planner {
             place: None,
             inside: None,
         };
-        entry.place = self.seek(now_s, &entry);
-        if entry.place.is_none() && !self.may_wait(now_s, &entry) {
-            let refusal = self.refusal(now_s, &entry);
+        entry.place = self.seek(now_s, &entry, budget);
+        let (is_cut, is_exact) = (budget.is_cut(), budget.is_exact());
+        if entry.place.is_none() && !self.may_wait(now_s, &entry, budget) {
+            let refusal =
+                if is_exact { self.refusal(now_s, &entry, budget) } else { Refusal::GaveUp };
             self.system.throttles.declined(&entry.who);
             return Err(refusal);
         }
         let id = self.next_id;
         self.next_id += 1;
         self.insert(id, entry);
+        if is_cut {
+            self.backfill.add(now_s);
+        }
         Ok(id)
     }
 
     /// A request without a place waits for a node, for what it follows, or until it is
     /// nearer.
-    fn may_wait(&self, now_s: u64, entry: &Entry) -> bool {
+    fn may_wait(&self, now_s: u64, entry: &Entry, budget: &SearchBudget) -> bool {
         let Some(window) = self.window(now_s, entry) else {
             return true;
         };
@@ -195,7 +220,7 @@ impl Planner {
         }
         self.is_defective()
             || self.policy.horizon_s.is_some()
-                && self.search(&entry.who).earliest(&entry.need, window).is_some()
+                && self.search(&entry.who, budget).earliest(&entry.need, window).is_some()
     }
 
     /// A fixed start is a point of the plan.
@@ -212,14 +237,16 @@ impl Planner {
     }
 
     /// The best place for a request, by its type.
-    pub(crate) fn seek(&self, now_s: u64, entry: &Entry) -> Option<Place> {
+    pub(crate) fn seek(&self, now_s: u64, entry: &Entry, budget: &SearchBudget) -> Option<Place> {
         let need = &entry.need;
+        budget.begin_search();
+        budget.take(entry.after.len());
         let mut window = self.window(now_s, entry)?;
         if let (false, Some(horizon_s)) = (entry.when.is_bound(), self.policy.horizon_s) {
             let last_s = now_s.saturating_add(horizon_s);
             window.end = window.end.min(last_s.saturating_add(need.duration_s));
         }
-        let search = self.search(&entry.who);
+        let search = self.search(&entry.who, budget);
         if entry.when.is_late() {
             search.latest(need, window)
         } else {
@@ -228,20 +255,23 @@ impl Planner {
     }
 
     /// Returns the reason for which there is no place.
-    fn refusal(&self, now_s: u64, entry: &Entry) -> Refusal {
+    fn refusal(&self, now_s: u64, entry: &Entry, budget: &SearchBudget) -> Refusal {
         let need = &entry.need;
         if let When::Fixed { start_s } = entry.when {
             if start_s < now_s {
                 return Refusal::Past { time_s: start_s };
             }
-            let later = self.search(&entry.who).earliest(need, start_s..u64::MAX);
+            let later = self.search(&entry.who, budget).earliest(need, start_s..u64::MAX);
+            // The end of the plan is not the earliest place.
+            let later = later.filter(|_| !budget.is_cut());
             return Refusal::NotThen { earliest_start_s: later.map(|place| place.start_s) };
         }
         if entry.when.is_bound() {
-            let any = self.search(&entry.who).earliest(need, now_s..u64::MAX);
+            let any = self.search(&entry.who, budget).earliest(need, now_s..u64::MAX);
+            let any = any.filter(|_| !budget.is_cut());
             Refusal::NotInTime { earliest_end_s: any.map(|place| place.start_s + need.duration_s) }
         } else {
-            let causes = self.causes(now_s, entry).into_iter();
+            let causes = self.causes(now_s, entry, budget).into_iter();
             let never = causes.filter(|(_, start_s)| start_s.is_none());
             Refusal::Never(never.map(|(cause, _)| cause).collect())
         }
@@ -380,13 +410,14 @@ impl Planner {
     /// Starts what is to start by now, the earliest first. What starts late has its time
     /// from then on only if nobody else is in the way: so it is called in time.
     pub fn start(&mut self, now_s: u64, started: &mut Vec<RequestId>) {
+        let budget = SearchBudget::default();
         while let Some(id) = self.queues.pop_start(now_s) {
             if let Some(entry) = self.entries.get_mut(&id) {
                 self.queues.started(&entry.turn(id));
                 entry.is_running = true;
                 started.push(id);
                 self.changed(id);
-                self.choose_again(id);
+                self.choose_again(id, &budget);
             }
         }
     }
@@ -394,7 +425,7 @@ impl Planner {
     /// Chooses the nodes of a starting request again, because better ones may have become free
     /// since it was planned. Keller maps some requests only now (5), which can fail; this step
     /// can't.
-    fn choose_again(&mut self, id: RequestId) {
+    fn choose_again(&mut self, id: RequestId, budget: &SearchBudget) {
         let Some(entry) = self.entries.get(&id) else {
             return;
         };
@@ -416,7 +447,7 @@ impl Planner {
         let Some(old) = self.take_place(over.start, id) else {
             return;
         };
-        let found = self.search(&who).exactly(&need, over.start);
+        let found = self.search(&who, budget).exactly(&need, over.start);
         let price = |place: &Place| {
             let (machine, nodes) = (&self.machine, &self.nodes);
             price(self.policy.mapping, machine, nodes, &place.nodes, &over)
@@ -465,6 +496,17 @@ impl Planner {
     /// cause goes the earliest start if no other cause existed; `None` means never. Causes that
     /// would let the request start at once are left out.
     pub fn why(&mut self, now_s: u64, id: RequestId) -> Vec<(Cause, Option<u64>)> {
+        self.why_within(now_s, id, &SearchBudget::default())
+    }
+
+    /// Returns the causes as [`Self::why`] does. Where the budget does not suffice,
+    /// [`Cause::Unsought`] is among them, and the nodes have no room before its time.
+    pub fn why_within(
+        &mut self,
+        now_s: u64,
+        id: RequestId,
+        budget: &SearchBudget,
+    ) -> Vec<(Cause, Option<u64>)> {
         let known = self.entries.get(&id).filter(|entry| entry.is_to_start(now_s));
         let Some(entry) = known.cloned() else {
             return Vec::new();
@@ -473,25 +515,33 @@ impl Planner {
         // It does not stand in its own way.
         let place = self.take_place(now_s, id);
         let first_s = entry.when.window(now_s, 1).start;
-        let mut causes = self.causes(now_s, &entry);
+        let mut causes = self.causes(now_s, &entry, budget);
         if let Some(place) = place {
             self.set_place(id, place);
         }
         self.version = version;
-        causes.retain(|&(_, start_s)| start_s != Some(first_s));
+        causes.retain(|(of, start_s)| *start_s != Some(first_s) || *of == Cause::Unsought);
         causes.sort_by_key(|(_, start_s)| Reverse(start_s.unwrap_or(u64::MAX)));
         causes
     }
 
-    fn causes(&self, now_s: u64, entry: &Entry) -> Vec<(Cause, Option<u64>)> {
+    fn causes(
+        &self,
+        now_s: u64,
+        entry: &Entry,
+        budget: &SearchBudget,
+    ) -> Vec<(Cause, Option<u64>)> {
         let need = &entry.need;
         let window = entry.when.window(now_s, need.duration_s);
-        let search = self.search(&entry.who);
+        let search = self.search(&entry.who, budget);
         let ask = search.ask(need, &need.sums);
         let mut causes = ask.causes(need.duration_s, &window);
         let first_s = window.start;
         let nodes_s = search.on_nodes(need, window);
         causes.push((Cause::Nodes, nodes_s));
+        if budget.is_cut() {
+            causes.push((Cause::Unsought, nodes_s));
+        }
         if nodes_s != Some(first_s) {
             let some = |nodes: Vec<usize>| Some(nodes).filter(|nodes| !nodes.is_empty());
             let out = some(self.out_with_room(need)).map(Cause::Out);
@@ -552,13 +602,14 @@ impl Planner {
         self.system.forget_before(time_s);
     }
 
-    pub(crate) fn search<'a>(&'a self, who: &'a Who) -> Search<'a> {
+    pub(crate) fn search<'a>(&'a self, who: &'a Who, budget: &'a SearchBudget) -> Search<'a> {
         Search {
             machine: &self.machine,
             nodes: &self.nodes,
             system: &self.system,
             who,
             policy: &self.policy,
+            budget,
         }
     }
 

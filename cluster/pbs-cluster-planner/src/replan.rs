@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::budget::SearchBudget;
 use crate::machine::NCPUS;
 use crate::need::Need;
 use crate::placed::by_node;
@@ -165,6 +166,7 @@ impl Planner {
     /// Takes nodes out of use, and plans their requests that have not started anew.
     fn withdraw(&mut self, now_s: u64, nodes: &[usize], replanned: &mut Replanned) {
         let among = self.node_set(nodes);
+        let budget = SearchBudget::default();
         let mut planned = Vec::new();
         for id in self.on_any(&among) {
             let entry = self.entries.get(&id).filter(|entry| !entry.keeps_lost_nodes());
@@ -189,13 +191,13 @@ impl Planner {
         }
         for id in self.on_any(&among) {
             let lost: Vec<usize> = self.nodes_of(id).filter(|&node| among[node]).collect();
-            self.hold_elsewhere(now_s, id, &lost, replanned);
+            self.hold_elsewhere(now_s, id, &lost, replanned, &budget);
         }
         planned.sort_by_key(|(turn, _)| *turn);
         for ((_, _, id), old) in planned {
-            self.plan_again(now_s, id, old.start_s.max(now_s), replanned);
+            self.plan_again(now_s, id, old.start_s.max(now_s), replanned, &budget);
         }
-        replanned.moved.extend(self.keep_order(now_s));
+        replanned.moved.extend(self.keep_order(now_s, &budget));
         self.backfill.add(now_s);
     }
 
@@ -207,6 +209,7 @@ impl Planner {
         id: RequestId,
         lost: &[usize],
         replanned: &mut Replanned,
+        budget: &SearchBudget,
     ) {
         let known = self.entries.get(&id);
         let entry = known.filter(|entry| entry.inside.is_some() && !entry.is_running);
@@ -217,13 +220,13 @@ impl Planner {
             return;
         };
         let start_s = old.start_s.max(now_s);
-        let found = self.search(&who).exactly(&need, start_s);
+        let found = self.search(&who, budget).exactly(&need, start_s);
         let is_moved = match found {
             Some(place) => {
                 self.set_place(id, place);
                 true
             }
-            None => self.displace(now_s, id, start_s, replanned),
+            None => self.displace(now_s, id, start_s, replanned, budget),
         };
         if is_moved {
             replanned.moved.push(id);
@@ -231,7 +234,7 @@ impl Planner {
             return;
         }
         if !old.nodes.iter().any(|placed| self.nodes.is_usable(placed.node as usize)) {
-            self.plan_again(now_s, id, start_s, replanned);
+            self.plan_again(now_s, id, start_s, replanned, budget);
             return;
         }
         self.set_place(id, old);
@@ -253,15 +256,16 @@ impl Planner {
         id: RequestId,
         start_s: u64,
         replanned: &mut Replanned,
+        budget: &SearchBudget,
     ) {
         let Some(entry) = self.entries.get(&id) else {
             return;
         };
         let is_reservation = entry.inside.is_some();
-        let found = self.seek(now_s, entry);
+        let found = self.seek(now_s, entry, budget);
         let keeps_start = found.as_ref().is_some_and(|place| place.start_s <= start_s);
         let is_placed = match found {
-            found if !keeps_start && self.displace(now_s, id, start_s, replanned) => {
+            found if !keeps_start && self.displace(now_s, id, start_s, replanned, budget) => {
                 drop(found);
                 true
             }
@@ -295,6 +299,7 @@ impl Planner {
         id: RequestId,
         start_s: u64,
         replanned: &mut Replanned,
+        budget: &SearchBudget,
     ) -> bool {
         let Some(entry) = self.entries.get(&id) else {
             return false;
@@ -325,14 +330,14 @@ impl Planner {
                 }
             }
             count *= 2;
-            if let Some(place) = self.search(&who).exactly(&need, start_s) {
+            if let Some(place) = self.search(&who, budget).exactly(&need, start_s) {
                 self.set_place(id, place);
                 out.reverse();
                 for (other, _) in out {
                     let Some(entry) = self.entries.get(&other) else {
                         continue;
                     };
-                    match self.seek(now_s, entry) {
+                    match self.seek(now_s, entry, budget) {
                         Some(place) => {
                             self.set_place(other, place);
                             replanned.moved.push(other);
@@ -370,8 +375,9 @@ impl Planner {
         self.start_again(id);
         let mut replanned = Replanned::default();
         if self.take_place(now_s, id).is_some() {
-            self.plan_again(now_s, id, now_s, &mut replanned);
-            replanned.moved.extend(self.keep_order(now_s));
+            let budget = SearchBudget::default();
+            self.plan_again(now_s, id, now_s, &mut replanned, &budget);
+            replanned.moved.extend(self.keep_order(now_s, &budget));
             self.backfill.add(now_s);
         }
         replanned
@@ -407,7 +413,8 @@ impl Planner {
         let followers: Vec<RequestId> = self.followers(id).collect();
         self.remove(now_s, id);
         let next_id = std::mem::replace(&mut self.next_id, id);
-        let planned = self.submit(now_s, request);
+        let budget = SearchBudget::default();
+        let planned = self.submit_within(now_s, request, &budget);
         self.next_id = next_id;
         if let Err(refusal) = planned {
             self.insert(id, old);
@@ -422,7 +429,7 @@ impl Planner {
             entry.submit_s = submit_s;
             self.queues.change_turn(&before, entry.turn(id));
         }
-        self.keep_order(now_s);
+        self.keep_order(now_s, &budget);
         Ok(())
     }
 
@@ -455,7 +462,8 @@ impl Planner {
             };
             used.iter().zip(&free).all(|(used, free)| used <= free)
         });
-        let search = self.search(&entry.who);
+        let budget = SearchBudget::default();
+        let search = self.search(&entry.who, &budget);
         let mut tail_need = (*entry.need).clone();
         (tail_need.duration_s, tail_need.margin_s) = (by_s, 0);
         let ask = search.ask(&tail_need, &place.sums);
@@ -477,7 +485,7 @@ impl Planner {
             entry.need = Arc::new(need);
         }
         self.changed(id);
-        self.keep_order(tail.start);
+        self.keep_order(tail.start, &SearchBudget::default());
         Ok(())
     }
 

@@ -201,6 +201,9 @@ pub enum Refusal {
         /// The fixed start.
         time_s: u64,
     },
+    /// No place was found, and there may be one: the budget of the search did not suffice to look
+    /// everywhere.
+    GaveUp,
     /// A limit on the number of requests.
     TooMany {
         /// Consumer to whom the limit applies.
@@ -264,6 +267,10 @@ impl fmt::Display for Refusal {
             Self::NotLonger(_) => f.write_str("it can't run longer"),
             Self::NotThen { .. } => f.write_str("there is no place for it at its fixed start"),
             Self::Past { .. } => f.write_str("its fixed start is past; write a later time"),
+            Self::GaveUp => f.write_str(
+                "no place was found in as many tries as a call has; ask for fewer different \
+                 chunks, or for fewer requests at once",
+            ),
             Self::TooMany { whom, of, most } => {
                 let (requests, name) = match of {
                     Limited::ArrayRequests => ("requests of arrays", "arrayjobs"),

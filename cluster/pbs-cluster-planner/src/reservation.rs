@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::budget::SearchBudget;
 use crate::machine::{Machine, NodeSpec, ResourceId};
 use crate::planner::Planner;
 use crate::request::{Refusal, Request, When};
@@ -78,6 +79,22 @@ impl Planner {
         reservation: RequestId,
         request: &Request,
     ) -> Result<RequestId, Refusal> {
+        self.submit_in_within(now_s, reservation, request, &SearchBudget::default())
+    }
+
+    /// Plans one of several requests of a call in a reservation; see [`Self::submit_in`] and
+    /// [`Self::submit_within`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::submit_in`].
+    pub fn submit_in_within(
+        &mut self,
+        now_s: u64,
+        reservation: RequestId,
+        request: &Request,
+        budget: &SearchBudget,
+    ) -> Result<RequestId, Refusal> {
         let refused = Refusal::NoSuchRequest(reservation);
         let next_id = self.next_id;
         let entry = self.entries.get_mut(&reservation).ok_or(refused.clone())?;
@@ -87,7 +104,7 @@ impl Planner {
         let duration_s = request.duration_s.max(1);
         let within =
             Request { when: inside_of(request.when, &over, duration_s), ..request.clone() };
-        let id = inside.submit(now_s.max(over.start), &within)?;
+        let id = inside.submit_within(now_s.max(over.start), &within, budget)?;
         self.next_id = inside.next_id;
         Ok(id)
     }

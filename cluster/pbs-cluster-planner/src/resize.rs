@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pbs_resources::Rset;
 
+use crate::budget::SearchBudget;
 use crate::machine::ResourceId;
 use crate::need::Need;
 use crate::placed::Placed;
@@ -40,20 +41,26 @@ impl Planner {
         if !is_alike(old, &need) {
             return Err(Refusal::OtherChunks);
         }
+        let budget = SearchBudget::default();
         let more = addition(old, &need, left.end - left.start);
         let more = more.map(|(more, kinds)| {
             self.system.prepare(&more.sums, more.asked_s(), &entry.who);
-            let found = self.search(&entry.who).exactly(&more, left.start);
+            let found = self.search(&entry.who, &budget).exactly(&more, left.start);
             let is_new = |it: &Placed| place.nodes.iter().all(|had| had.node != it.node);
             let is_apart = |found: &Place| !need.scatter || found.nodes.iter().all(is_new);
-            let found = found.filter(is_apart).ok_or(Refusal::NotInTime { earliest_end_s: None });
+            let refusal = if budget.is_exact() {
+                Refusal::NotInTime { earliest_end_s: None }
+            } else {
+                Refusal::GaveUp
+            };
+            let found = found.filter(is_apart).ok_or(refusal);
             found.map(|found| (more, kinds, found))
         });
         let more = more.transpose()?;
         let asked = (&old.sums[..], old.asked_s());
         let (kept, given_back) = without(&place.nodes, old, &need);
         self.nodes.revoke(&self.machine, old, &given_back, left.clone());
-        let sums = self.search(&entry.who).sums_of_chunks(old, &given_back);
+        let sums = self.search(&entry.who, &budget).sums_of_chunks(old, &given_back);
         self.system.book(&sums, asked, &entry.who, left.clone(), false);
         // What it is asked for counts from its start.
         let had_s = left.start - over.start;

@@ -5,14 +5,19 @@
 //! profiles yield times at which the sums are free; the nodes yield times at which enough chunks
 //! can start. Only then are the chunks mapped. No earlier start exists, because free amounts change
 //! only at times that one of the two yields.
+//!
+//! A search looks at no more than its [`SearchBudget`] allows. Without any look left, the end of the plan
+//! is tried, from which on nothing changes: there all nodes in use are empty, but for their defects.
 
 use std::ops::Range;
 
 use pbs_profile::{intersection, FOREVER};
 
+use crate::budget::{SearchBudget, PROFILE_LOOKS};
 use crate::machine::{Machine, ResourceId};
-use crate::map::{map, Budget};
+use crate::map::map;
 use crate::need::Need;
+use crate::node_plan::NodePlan;
 use crate::nodes::{Change, Nodes};
 use crate::placed::{by_node, taken, Placed};
 use crate::policy::Policy;
@@ -36,44 +41,114 @@ pub(crate) struct Search<'a> {
     pub(crate) system: &'a System,
     pub(crate) who: &'a Who,
     pub(crate) policy: &'a Policy,
+    /// Looks of the call that searches.
+    pub(crate) budget: &'a SearchBudget,
 }
 
+/// A search that ends because its budget is spent.
+struct Spent;
+
 impl<'a> Search<'a> {
-    /// The earliest place in the window, all of it in the window.
+    /// The earliest place in the window, all of it in the window. If the budget does not suffice,
+    /// the place at the end of the plan.
     pub(crate) fn earliest(&self, need: &Need, window: Range<u64>) -> Option<Place> {
+        self.budget.begin_search();
         let ask = self.ask(need, &need.sums);
         let last_s = last_start_s(need, window.end.min(ask.horizon_s))?;
-        let mut starts = Starts::new(self, need, last_s + 1);
-        let budget = Budget::default();
-        let mut time_s = window.start;
-        loop {
-            time_s = ask.next_start_s(need.duration_s, time_s..window.end)?;
-            let start_s = starts.next_s(time_s)?;
-            if start_s > time_s {
-                time_s = start_s;
-                continue;
-            }
-            if let Some(place) = self.place_at(need, time_s, &budget) {
-                return Some(place);
-            }
-            time_s = self.next_change_s(time_s).min(ask.next_change_s(time_s));
-            if time_s > last_s {
-                return None;
+        match self.first(need, &ask, &window, last_s) {
+            Ok(found) => found,
+            Err(Spent) => {
+                self.budget.cut();
+                self.at_the_end(need, &ask, &window, last_s)
             }
         }
     }
 
-    /// Returns the earliest time at which the nodes have room for the request, regardless of other
-    /// limits.
-    pub(crate) fn on_nodes(&self, need: &Need, window: Range<u64>) -> Option<u64> {
-        let last_s = last_start_s(need, window.end)?;
+    /// The earliest place, if the budget suffices to find out.
+    fn first(
+        &self,
+        need: &Need,
+        ask: &Ask<'_>,
+        window: &Range<u64>,
+        last_s: u64,
+    ) -> Result<Option<Place>, Spent> {
         let mut starts = Starts::new(self, need, last_s + 1);
-        let budget = Budget::default();
         let mut time_s = window.start;
         loop {
-            time_s = starts.next_s(time_s)?;
+            let start_s = ask.next_start_s(need.duration_s, time_s..window.end);
+            self.count(ask)?;
+            let Some(asked_s) = start_s else {
+                return Ok(None);
+            };
+            let Some(start_s) = starts.next_s(asked_s)? else {
+                return Ok(None);
+            };
+            time_s = start_s;
+            if start_s > asked_s {
+                continue;
+            }
+            if let Some(place) = self.place_at(need, time_s) {
+                return Ok(Some(place));
+            }
+            time_s = self.next_change_s(time_s).min(ask.next_change_s(time_s));
+            if time_s > last_s {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Counts the looks of questions to the cluster's profiles.
+    fn count(&self, ask: &Ask<'_>) -> Result<(), Spent> {
+        self.budget.take(ask.take_looks());
+        self.check_budget()
+    }
+
+    fn check_budget(&self) -> Result<(), Spent> {
+        if self.budget.is_spent() {
+            Err(Spent)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The place from which on nothing changes, if that is in the window.
+    fn at_the_end(
+        &self,
+        need: &Need,
+        ask: &Ask<'_>,
+        window: &Range<u64>,
+        last_s: u64,
+    ) -> Option<Place> {
+        let tail_s = self.nodes.tail_s().max(ask.tail_s());
+        let tail_s = self.policy.point_s(tail_s.max(window.start));
+        if tail_s > last_s {
+            return None;
+        }
+        let time_s = ask.next_start_s(need.duration_s, tail_s..window.end)?;
+        if time_s > last_s {
+            return None;
+        }
+        self.budget.renew_choices();
+        self.place_at(need, time_s)
+    }
+
+    /// Returns the earliest time at which the nodes have room for the request, regardless of other
+    /// limits. If the budget does not suffice, the time before which they have none.
+    pub(crate) fn on_nodes(&self, need: &Need, window: Range<u64>) -> Option<u64> {
+        self.budget.begin_search();
+        let last_s = last_start_s(need, window.end)?;
+        let mut starts = Starts::new(self, need, last_s + 1);
+        let mut time_s = window.start;
+        loop {
+            match starts.next_s(time_s) {
+                Ok(next_s) => time_s = next_s?,
+                Err(Spent) => {
+                    self.budget.cut();
+                    return Some(time_s);
+                }
+            }
             let over = time_s..time_s + need.duration_s;
-            if self.map(need, over, &budget).is_some() {
+            if self.map(need, over).is_some() {
                 return Some(time_s);
             }
             time_s = self.next_change_s(time_s);
@@ -83,32 +158,50 @@ impl<'a> Search<'a> {
     /// The latest place in the window, all of it in the window. Where it ends something
     /// begins, or the window ends.
     pub(crate) fn latest(&self, need: &Need, window: Range<u64>) -> Option<Place> {
+        self.budget.begin_search();
+        let found = self.last(need, window);
+        found.unwrap_or_else(|Spent| {
+            self.budget.cut();
+            None
+        })
+    }
+
+    /// The latest place, if the budget suffices to find out.
+    fn last(&self, need: &Need, window: Range<u64>) -> Result<Option<Place>, Spent> {
         let ask = self.ask(need, &need.sums);
-        let last_s = last_start_s(need, window.end.min(ask.horizon_s))?;
+        let Some(last_s) = last_start_s(need, window.end.min(ask.horizon_s)) else {
+            return Ok(None);
+        };
+        let plans = || (0..self.machine.node_count()).map(|node| self.nodes.plan(node));
+        let steps: usize = plans().map(NodePlan::step_count).sum();
+        self.budget.take(steps.saturating_add(ask.change_count()));
+        self.check_budget()?;
         let mut times: Vec<u64> = vec![last_s];
-        let plans = (0..self.machine.node_count()).map(|node| self.nodes.plan(node));
-        let begins = plans.flat_map(|plan| (0..plan.step_count()).map(|step| plan.begin_s(step)));
+        let begins = plans().flat_map(|plan| (0..plan.step_count()).map(|step| plan.begin_s(step)));
         let starts = begins.chain(ask.changes());
         times.extend(starts.filter_map(|begin_s| begin_s.checked_sub(need.duration_s)));
         times.retain(|time_s| (window.start..=last_s).contains(time_s));
         times.sort_unstable();
         times.dedup();
-        let budget = Budget::default();
-        let mut places = times.into_iter().rev().filter_map(|time_s| {
+        for time_s in times.into_iter().rev() {
             let over = time_s..time_s + need.duration_s;
             let is_free = ask.next_start_s(need.duration_s, over) == Some(time_s);
-            is_free.then(|| self.place_at(need, time_s, &budget)).flatten()
-        });
-        places.next()
+            self.count(&ask)?;
+            if let Some(place) = is_free.then(|| self.place_at(need, time_s)).flatten() {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
     }
 
     /// The place at a time at which the cluster has the sums, if there is one.
-    pub(crate) fn place_at(&self, need: &Need, start_s: u64, budget: &Budget) -> Option<Place> {
+    fn place_at(&self, need: &Need, start_s: u64) -> Option<Place> {
         let over = start_s..start_s + need.duration_s;
-        let nodes = self.map(need, over.clone(), budget)?;
+        let nodes = self.map(need, over.clone())?;
         let sums = self.sums(need, &nodes);
         if need.exclusive {
             let ask = self.ask(need, &sums);
+            self.budget.take(PROFILE_LOOKS);
             if ask.next_start_s(need.duration_s, over) != Some(start_s) {
                 return None;
             }
@@ -116,8 +209,8 @@ impl<'a> Search<'a> {
         Some(Place { start_s, nodes, sums })
     }
 
-    fn map(&self, need: &Need, over: Range<u64>, budget: &Budget) -> Option<Vec<Placed>> {
-        map(self.machine, self.nodes, need, over, self.policy.mapping, budget)
+    fn map(&self, need: &Need, over: Range<u64>) -> Option<Vec<Placed>> {
+        map(self.machine, self.nodes, need, over, self.policy.mapping, self.budget)
     }
 
     /// Returns the conditions on the cluster for a request that takes these sums.
@@ -160,6 +253,7 @@ impl<'a> Search<'a> {
 
     /// The next time at which something changes on a node.
     fn next_change_s(&self, after_s: u64) -> u64 {
+        self.budget.take(2 * self.machine.node_count());
         let nodes = (0..self.machine.node_count()).map(|node| {
             let plan = self.nodes.plan(node);
             plan.end_s(plan.step_at(after_s))
@@ -171,7 +265,7 @@ impl<'a> Search<'a> {
 /// The last time at which it can start to be over in time.
 fn last_start_s(need: &Need, end_s: u64) -> Option<u64> {
     match end_s {
-        FOREVER => Some(FOREVER - 1 - need.duration_s),
+        FOREVER => (FOREVER - 1).checked_sub(need.duration_s),
         end_s => end_s.checked_sub(need.duration_s),
     }
 }
@@ -200,16 +294,21 @@ impl<'a> Starts<'a> {
     }
 
     /// The first time from `from_s` on; it never goes back.
-    fn next_s(&mut self, from_s: u64) -> Option<u64> {
+    fn next_s(&mut self, from_s: u64) -> Result<Option<u64>, Spent> {
         match self {
             Self::One { search, need, until_s } => {
-                let Search { machine, nodes, .. } = *search;
-                nodes.first_start_s(machine, need, from_s, *until_s)
+                search.check_budget()?;
+                let Search { machine, nodes, budget, .. } = *search;
+                Ok(nodes.first_start_s(machine, need, from_s, *until_s, budget))
             }
             Self::Many { search, need, until_s, free } => {
-                let free = free.get_or_insert_with(|| search.free_starts(need, from_s, *until_s));
+                search.check_budget()?;
+                let free = match free {
+                    Some(free) => free,
+                    None => free.insert(search.free_starts(need, from_s, *until_s)?),
+                };
                 let at = free.partition_point(|free| free.end <= from_s);
-                free.get(at).map(|free| free.start.max(from_s))
+                Ok(free.get(at).map(|free| free.start.max(from_s)))
             }
         }
     }
@@ -217,10 +316,17 @@ impl<'a> Starts<'a> {
 
 impl Search<'_> {
     /// Returns the intervals in which enough chunks of each kind can start.
-    fn free_starts(&self, need: &Need, from_s: u64, until_s: u64) -> Vec<Range<u64>> {
+    fn free_starts(
+        &self,
+        need: &Need,
+        from_s: u64,
+        until_s: u64,
+    ) -> Result<Vec<Range<u64>>, Spent> {
         let mut together: Option<Vec<Range<u64>>> = None;
         for kind in &need.kinds {
             let over = from_s..until_s;
+            self.budget.take(self.nodes.looks_at_starts(self.machine, need, kind, &over));
+            self.check_budget()?;
             let threads = self.policy.threads;
             let changes = self.nodes.starts(self.machine, need, kind, over, threads);
             let enough = enough(&changes, kind.count, until_s);
@@ -229,7 +335,7 @@ impl Search<'_> {
                 Some(together) => intersection(together, enough).collect(),
             });
         }
-        together.unwrap_or_default()
+        Ok(together.unwrap_or_default())
     }
 }
 

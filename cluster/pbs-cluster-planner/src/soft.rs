@@ -2,7 +2,11 @@
 //! Limits that give way while the cluster is not in full use: Keller's dynamic soft limits
 //! (8).
 
+use std::cell::Cell;
+
 use pbs_profile::{Profile, FOREVER};
+
+use crate::budget::PROFILE_LOOKS;
 
 /// Condition of a soft limit on a request at each moment: either the consumer's allowance or the
 /// unused amount is large enough.
@@ -30,11 +34,12 @@ impl SoftHole<'_> {
     }
 
     /// The first time from then on from which it is enough for a duration; [`FOREVER`] if
-    /// there is none.
-    pub(crate) fn next_start_s(&self, duration_s: u64, from_s: u64) -> u64 {
+    /// there is none. Adds the steps that were looked at to `looks`.
+    pub(crate) fn next_start_s(&self, duration_s: u64, from_s: u64, looks: &Cell<usize>) -> u64 {
         let (mut start_s, mut at_s) = (from_s, from_s);
         while at_s < start_s.saturating_add(duration_s) && at_s != FOREVER {
             let (is_enough, until_s) = self.at(at_s);
+            looks.set(looks.get() + PROFILE_LOOKS);
             if !is_enough {
                 start_s = until_s;
             }
@@ -46,6 +51,11 @@ impl SoftHole<'_> {
     /// Returns the time of the next change.
     pub(crate) fn next_change_s(&self, after_s: u64) -> u64 {
         self.at(after_s).1
+    }
+
+    /// Returns the number of times at which something changes, about.
+    pub(crate) fn change_count(&self) -> usize {
+        self.allowance.step_count() + self.free.step_count()
     }
 
     /// The times at which something changes.

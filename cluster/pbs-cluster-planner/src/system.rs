@@ -6,6 +6,7 @@
 //! minimum of limit and own use restricts the result. Here each of the three is a profile that
 //! bookings update, and a search asks all of them. Nothing is copied for a request.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -13,6 +14,7 @@ use pbs_profile::{find_first_hole, Need as Hole, Profile, FOREVER};
 use pbs_site::{Whom, MOST_POOLS};
 
 use crate::account::{Account, Exceeded};
+use crate::budget::PROFILE_LOOKS;
 use crate::machine::{Machine, ResourceId};
 use crate::memory::Memory;
 use crate::need::amount_of;
@@ -62,6 +64,8 @@ pub(crate) struct Ask<'a> {
     soft: Vec<(Why<'a>, SoftHole<'a>)>,
     blocked: Vec<(Why<'a>, &'a [Range<u64>])>,
     pub(crate) horizon_s: u64,
+    /// Looks of the questions that were asked.
+    looks: Cell<usize>,
 }
 
 /// The profiles of the cluster.
@@ -278,6 +282,7 @@ impl System {
             soft: Vec::new(),
             blocked: Vec::new(),
             horizon_s: self.rules.horizon_s,
+            looks: Cell::new(0),
         };
         let is_locked = |whom: &Whom| who.holders().iter().any(|holder| holder.whom == *whom);
         let locks = self.rules.locks.iter().filter(|(whom, _)| is_locked(whom));
@@ -474,9 +479,10 @@ impl Ask<'_> {
         let window = window.start..window.end.min(self.horizon_s);
         let mut time_s = window.start;
         loop {
+            self.looks.set(self.looks.get() + PROFILE_LOOKS);
             time_s = find_first_hole(&holes, duration_s, time_s..window.end)?;
             let soft = self.soft.iter();
-            let soft_s = soft.map(|(_, hole)| hole.next_start_s(duration_s, time_s));
+            let soft_s = soft.map(|(_, hole)| hole.next_start_s(duration_s, time_s, &self.looks));
             let free_s = soft_s.fold(self.unblocked_s(duration_s, time_s), u64::max);
             if free_s == time_s {
                 return Some(time_s);
@@ -516,6 +522,27 @@ impl Ask<'_> {
         ends.chain(soft).min().unwrap_or(FOREVER)
     }
 
+    /// Returns the time from which on no profile changes.
+    pub(crate) fn tail_s(&self) -> u64 {
+        let soft = self.soft.iter().flat_map(|(_, hole)| [hole.allowance, hole.free]);
+        let profiles = self.holes.iter().map(|(_, hole)| hole.profile).chain(soft);
+        let last = profiles.filter_map(|profile| profile.steps_from(FOREVER - 1).next());
+        last.map(|step| step.from).max().unwrap_or(0)
+    }
+
+    /// Returns the looks of the questions since the last call.
+    pub(crate) fn take_looks(&self) -> usize {
+        self.looks.take()
+    }
+
+    /// Returns the number of times at which something changes of what is asked, about.
+    pub(crate) fn change_count(&self) -> usize {
+        let holes = self.holes.iter().map(|(_, hole)| hole.profile.step_count());
+        let blocked = self.blocked.iter().map(|(_, blocked)| blocked.len());
+        let soft = self.soft.iter().map(|(_, hole)| hole.change_count());
+        holes.chain(blocked).chain(soft).sum()
+    }
+
     /// The times at which something changes of what is asked.
     pub(crate) fn changes(&self) -> impl Iterator<Item = u64> + '_ {
         let holes = self.holes.iter();
@@ -533,7 +560,8 @@ impl Ask<'_> {
             (why.cause(), start_s)
         });
         let alone = |soft, blocked| {
-            let alone = Ask { holes: Vec::new(), soft, blocked, horizon_s: self.horizon_s };
+            let looks = Cell::new(0);
+            let alone = Ask { holes: Vec::new(), soft, blocked, horizon_s: self.horizon_s, looks };
             alone.next_start_s(duration_s, window.clone())
         };
         let soft = self.soft.iter().map(|&(why, hole)| {

@@ -132,6 +132,8 @@ pub enum Cause {
     Throttle(u64),
     /// No nodes have room for the chunks together.
     Nodes,
+    /// The search for nodes ended before it had looked at all times: its budget was spent.
+    Unsought,
     /// Nodes that are out of use, and would have room for a chunk.
     Out(Vec<usize>),
     /// Nodes with defective parts, and without them with room for another chunk.
@@ -162,6 +164,7 @@ impl Cause {
             Self::Locked(whom) => format!("validity of {whom}"),
             Self::Throttle(most) => format!("its array, of which at most {most} run at once"),
             Self::Nodes => "no nodes with room for its chunks".into(),
+            Self::Unsought => "times with too many changes to look at all of them".into(),
             Self::Out(nodes) => {
                 let names = names(machine, nodes);
                 match nodes[..] {

@@ -2,12 +2,15 @@
 //! Operations of a service: it answers many calls before it waits for the disk, and looks for
 //! better places between them.
 
-use pbs_cluster_planner::RequestId;
+use pbs_cluster_planner::{RequestId, SearchBudget};
 
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ledger::Event;
 use crate::manager::Manager;
+
+/// Looks of searches after which a piece of work ends, for the next call.
+const PIECE_LOOKS: u64 = 1 << 20;
 
 impl<E: Engine> Manager<E> {
     /// From now on, operations neither wait for the disk nor look for better places: the caller
@@ -71,7 +74,13 @@ impl<E: Engine> Manager<E> {
             return;
         };
         let passes = planner.passes();
-        planner.backfill(clock_s, most);
+        let budget = SearchBudget::default();
+        for _ in 0..most {
+            planner.backfill_within(clock_s, 1, &budget);
+            if budget.used() > PIECE_LOOKS {
+                break;
+            }
+        }
         if within.is_none() && planner.passes() > passes {
             planner.plan_waiting(clock_s);
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Operations of users.
 
-use pbs_cluster_planner::{Cause, Refusal, Request, RequestId, State, When};
+use pbs_cluster_planner::{Cause, Refusal, Request, RequestId, SearchBudget, State, When};
 use pbs_launch::NoticeSignal;
 use pbs_resources::{format_duration, Rset};
 use pbs_site::{format_time, Privilege, Promise, User};
@@ -70,11 +70,15 @@ impl<E: Engine> Manager<E> {
         let after = self.open_after(wish)?;
         request.after = numbers(&after);
         request.is_held = is_held(&after);
+        let of_call = SearchBudget::default();
         let mut ids = Vec::with_capacity(indices.len());
         for &index in &indices {
+            // Nobody waits for the end of the call where there is no service.
+            let of_request = SearchBudget::default();
+            let budget = if self.is_deferred { &of_call } else { &of_request };
             let planned = match wish.within {
-                None => self.planner.submit(self.clock_s, &request),
-                Some(reservation) => self.in_reservation(caller, reservation, &request)?,
+                None => self.planner.submit_within(self.clock_s, &request, budget),
+                Some(reservation) => self.in_reservation(caller, reservation, &request, budget)?,
             };
             match planned {
                 Ok(id) => ids.push((id, index)),
@@ -469,7 +473,8 @@ impl<E: Engine> Manager<E> {
         caller: &Caller,
         reservation: RequestId,
         request: &Request,
-    ) -> Result<Result<RequestId, pbs_cluster_planner::Refusal>, Error> {
+        budget: &SearchBudget,
+    ) -> Result<Result<RequestId, Refusal>, Error> {
         let held = self.request(reservation)?;
         let user = self.site.user(&request.user.name);
         let is_member =
@@ -487,7 +492,7 @@ impl<E: Engine> Manager<E> {
             );
             return Err(Error::Wrong(what));
         }
-        Ok(self.planner.submit_in(self.clock_s, reservation, request))
+        Ok(self.planner.submit_in_within(self.clock_s, reservation, request, budget))
     }
 
     fn take_back(&mut self, within: Option<RequestId>, ids: &[(RequestId, Option<u64>)]) {

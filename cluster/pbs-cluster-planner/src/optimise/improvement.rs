@@ -12,6 +12,7 @@ use pbs_site::{Promise, User};
 
 use super::score::{Cost, Objective, WaitingJob};
 use super::search::{Board, Budget, Search};
+use crate::budget::SearchBudget;
 use crate::machine::NCPUS;
 use crate::need::amount_of;
 use crate::planner::{Entry, Planner};
@@ -267,7 +268,7 @@ impl Planner {
     /// The earliest place of a request in an interval.
     fn place_in(&self, id: RequestId, window: Range<u64>) -> Option<Place> {
         let entry = self.entries.get(&id)?;
-        self.search(&entry.who).earliest(&entry.need, window)
+        self.search(&entry.who, &SearchBudget::default()).earliest(&entry.need, window)
     }
 
     /// Takes the best plan that a search found at its end, if it costs less than the present one.
