@@ -7,9 +7,6 @@ use crate::request::When;
 use crate::sweep::Sweep;
 use crate::types::{RequestId, Turn};
 
-/// Number of fruitless tries in one pass after which the remaining requests are skipped.
-const MAX_TRIES: usize = 256;
-
 impl Planner {
     /// Whether there are requests to be looked at for a better place.
     pub fn is_backfilling(&self) -> bool {
@@ -163,47 +160,5 @@ impl Planner {
             is_late.then_some(id)
         });
         waiting.collect()
-    }
-
-    /// Gives those that wait a place, if there is one now, by priority and time of
-    /// submission. Who got one.
-    pub fn plan_waiting(&mut self, now_s: u64) -> Vec<RequestId> {
-        self.plan_waiting_within(now_s, &SearchBudget::default())
-    }
-
-    pub(crate) fn plan_waiting_within(
-        &mut self,
-        now_s: u64,
-        budget: &SearchBudget,
-    ) -> Vec<RequestId> {
-        let mut planned = Vec::new();
-        // Behind a horizon many may wait; the first that find nothing speak for the others.
-        let most = self.policy.horizon_s.map_or(usize::MAX, |_| MAX_TRIES);
-        loop {
-            let (before, mut in_vain) = (planned.len(), 0);
-            let waiting: Vec<RequestId> = self.queues.waiting().collect();
-            for id in waiting {
-                if self.seek_place(now_s, id, budget) {
-                    planned.push(id)
-                } else {
-                    in_vain += 1
-                }
-                if in_vain == most {
-                    break;
-                }
-            }
-            // Who follows one that was planned has its turn now.
-            if planned.len() == before || self.followers.is_empty() {
-                break;
-            }
-        }
-        self.queues.checked();
-        self.queues.check_again(now_s, self.policy.horizon_s);
-        planned
-    }
-
-    /// Returns the time at which [`Self::plan_waiting`] must run again.
-    pub fn next_look_s(&self) -> Option<u64> {
-        self.queues.next_check_s()
     }
 }

@@ -16,6 +16,7 @@
 //! | `search`, `map` | planning and mapping (5.1, 5.2) |
 //! | [`Rules`] | limits and FreePools (3) |
 //! | `backfill`, `sweep` | which requests move up, and when (5.4) |
+//! | `waiting` | which waiting requests get a place, and when |
 //! | [`Planner`] | booking, replanning (5.3, 5.4) |
 //! | [`optimise`] | ours: a better order of all waiting requests |
 //! | [`run_times`] | ours: run times that requests are expected to have |
@@ -57,6 +58,7 @@ mod sweep;
 mod system;
 mod throttle;
 mod types;
+mod waiting;
 
 pub use budget::SearchBudget;
 pub use machine::{Machine, NodeSpec, Resource, ResourceId, NCPUS};

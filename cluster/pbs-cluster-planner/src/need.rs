@@ -87,7 +87,7 @@ pub(crate) struct Fit {
 }
 
 /// Chunks that are alike.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     pub(crate) count: u64,
     pub(crate) cores: u64,
@@ -105,7 +105,7 @@ impl Kind {
 }
 
 /// Needs of a request, and their duration.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Need {
     /// The most demanding first.
     pub(crate) kinds: Vec<Kind>,

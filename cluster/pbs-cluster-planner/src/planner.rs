@@ -26,6 +26,7 @@ use crate::search::{Place, Search};
 use crate::sweep::Sweep;
 use crate::system::System;
 use crate::types::{Cause, RequestId, Turn, Who};
+use crate::waiting::Waiting;
 
 /// A request that has not ended.
 #[derive(Clone, Debug)]
@@ -87,6 +88,7 @@ pub struct Planner {
     /// Requests that have not started.
     pub(crate) queues: Queues,
     pub(crate) backfill: Sweep,
+    pub(crate) waiting: Waiting,
     counts: Counts,
     pub(crate) followers: Followers,
     /// Requests that have not started, and whose places were told before the policy's time.
@@ -114,6 +116,7 @@ impl Planner {
             next_id: 1,
             queues: Queues::default(),
             backfill: Sweep::default(),
+            waiting: Waiting::default(),
             counts: Counts::default(),
             followers: Followers::default(),
             told: HashSet::new(),

@@ -113,6 +113,12 @@ impl Queues {
         self.waiting.iter().map(|&(_, _, id)| id)
     }
 
+    /// Request without a place whose turn is next.
+    pub(crate) fn next_waiting(&self, after: Option<Turn>) -> Option<Turn> {
+        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.waiting.range((after, Bound::Unbounded)).next().copied()
+    }
+
     /// Adds a provisional request, which is dropped at that time.
     pub(crate) fn drop_at(&mut self, until_s: u64, id: RequestId) {
         self.unconfirmed.insert((until_s, id));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::*;
 use pbs_cluster_planner::{
-    Cause, Machine, Planner, Policy, Refusal, Request, RequestId, Rules, State, When,
+    Cause, Machine, Planner, Policy, Refusal, Request, RequestId, Rules, SearchBudget, State, When,
 };
 
 fn settle(planner: &mut Planner, now_s: u64) -> usize {
@@ -563,4 +563,43 @@ fn a_closed_time_outlasts_other_changes_of_a_node() {
             }
         }
     }
+}
+
+/// Waiting requests that ask for the same need one search in a pass, and a pass is made in pieces.
+#[test]
+fn equal_waiting_requests_are_searched_for_once() {
+    let mut planner = nodes(&[8, 8]);
+    planner.node_offline(0, 1);
+    for _ in 0..20 {
+        planner.submit(0, &ask("2:ncpus=8", 60)).unwrap();
+        planner.submit(0, &ask("2:ncpus=7", 60)).unwrap();
+    }
+    let before = planner.waiting_searches();
+    planner.plan_waiting_later();
+    let mut pieces = 0;
+    while planner.is_planning_waiting() {
+        assert!(planner.plan_some_waiting(0, 8, &SearchBudget::default()).is_empty());
+        pieces += 1;
+    }
+    assert_eq!((planner.waiting_searches() - before, pieces), (2, 6));
+    planner.node_up(0, 1);
+    assert!(planner.requests().all(|id| start(&planner, id).is_some()));
+}
+
+/// A pass that has no looks any more goes on from where it was.
+#[test]
+fn a_pass_over_waiting_requests_is_bounded() {
+    let mut planner = nodes(&[8, 8]);
+    planner.node_offline(0, 1);
+    for duration_s in 1..40 {
+        planner.submit(0, &ask("2:ncpus=8", duration_s)).unwrap();
+    }
+    let before = planner.waiting_searches();
+    planner.plan_waiting_later();
+    planner.plan_some_waiting(0, usize::MAX, &SearchBudget::of_looks(500));
+    let first = planner.waiting_searches() - before;
+    assert!((1..20).contains(&first) && planner.is_planning_waiting(), "{first}");
+    planner.plan_some_waiting(0, usize::MAX, &SearchBudget::default());
+    assert_eq!(planner.waiting_searches() - before, 39);
+    assert!(!planner.is_planning_waiting());
 }

@@ -17,7 +17,7 @@ use pbs_clusterd::session::{notices, serve, stop, Stopped, WeakNotices};
 use pbs_clusterd::slurm::Steered;
 use pbs_engine_node::Owners;
 use pbs_launch::signals::Signals;
-use pbs_manager::ledger::{Access, Ledger, Served};
+use pbs_manager::ledger::{Ledger, Served};
 use pbs_manager::{only_mine, Engine, Manager, Simulated};
 use pbs_slurm::steer::Link;
 use pbs_slurm::{Relay, SteeringOptions};
@@ -163,7 +163,7 @@ fn serve_with<E: Engine, P: Pace<E>>(
     if let Some(without) = attributed.and_then(|attributed| attributed.describe()) {
         journal::warning(&format!("pbs-clusterd: {without}"));
     }
-    let (cluster, _) = Manager::open(&cli.ledger, Access::Write, engine).map_err(text)?;
+    let (cluster, _) = Manager::open_deferred(&cli.ledger, engine).map_err(text)?;
     cluster.check_clock(unix_s()).map_err(text)?;
     let nodes = cluster.machine().node_count();
     if cli.engine == EngineKind::Node && nodes != 1 {

@@ -54,19 +54,34 @@ impl<E: Engine> Manager<E> {
         self.site.optimise.is_some() && !self.better_plan.is_sought(self.planner.version())
     }
 
-    /// Whether requests wait for their turn to look for a better place.
+    /// Whether requests wait for their turn to look for a better place, or for any.
     pub fn is_moving_up(&self) -> bool {
         let mut inside = self.reservations.iter().filter_map(|&id| self.planner.inside(id));
-        self.planner.is_backfilling() || inside.any(|inside| inside.is_backfilling())
+        let is_cluster = self.planner.is_backfilling() || self.planner.is_planning_waiting();
+        is_cluster || inside.any(|inside| inside.is_backfilling())
     }
 
     /// Gives so many requests their turn for a better place. Nobody moves to later. The cluster and
-    /// its reservations have turns. After each pass over all requests, those that wait are planned,
-    /// also where another pass follows. When nobody has a turn any more, as many requests are
+    /// its reservations have turns. After each pass over all requests, those that wait have their
+    /// turns, also where another pass follows: before all others, until many of them have found
+    /// nothing, and then by turns with the others. When nobody has a turn any more, as many requests are
     /// placed in the search for a better plan.
     pub fn settle_some(&mut self, most: usize) {
         let clock_s = self.clock_s;
-        let Some(within) = self.next_to_settle() else {
+        let budget = SearchBudget::default();
+        let next = self.next_to_settle();
+        let is_first = !self.planner.is_waiting_in_vain() || !self.has_tried_waiting;
+        self.has_tried_waiting = self.planner.is_planning_waiting() && (is_first || next.is_none());
+        if self.has_tried_waiting {
+            for _ in 0..most {
+                self.planner.plan_some_waiting(clock_s, 1, &budget);
+                if budget.used() > PIECE_LOOKS {
+                    break;
+                }
+            }
+            return;
+        }
+        let Some(within) = next else {
             return self.improve_some(most);
         };
         self.settled = within;
@@ -74,7 +89,6 @@ impl<E: Engine> Manager<E> {
             return;
         };
         let passes = planner.passes();
-        let budget = SearchBudget::default();
         for _ in 0..most {
             planner.backfill_within(clock_s, 1, &budget);
             if budget.used() > PIECE_LOOKS {
@@ -82,7 +96,22 @@ impl<E: Engine> Manager<E> {
             }
         }
         if within.is_none() && planner.passes() > passes {
-            planner.plan_waiting(clock_s);
+            planner.plan_waiting_later();
+        }
+    }
+
+    /// Plans all that wait, or makes that due for a service.
+    pub(crate) fn plan_waiting(&mut self) {
+        self.planner.plan_waiting_later();
+        if !self.is_deferred {
+            self.plan_all_waiting();
+        }
+    }
+
+    /// Plans all that wait, if that is due.
+    pub(crate) fn plan_all_waiting(&mut self) {
+        while self.planner.is_planning_waiting() {
+            self.planner.plan_some_waiting(self.clock_s, usize::MAX, &SearchBudget::default());
         }
     }
 

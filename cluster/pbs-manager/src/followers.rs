@@ -107,7 +107,8 @@ impl<E: Engine> Manager<E> {
             is_any_free = true;
         }
         if is_any_free {
-            self.planner.plan_waiting(clock_s);
+            // Once for all requests that end together.
+            self.planner.plan_waiting_later();
         }
         in_vain
     }

@@ -45,6 +45,8 @@ pub struct Manager<E> {
     /// Usage of the requests that are not in the ledger any more.
     pub(crate) forgotten: Usages,
     pub(crate) clock_s: u64,
+    /// Whether the last piece of work tried requests that wait.
+    pub(crate) has_tried_waiting: bool,
     /// The planner that looked for better places last: a reservation's, or the cluster's.
     pub(crate) settled: Option<RequestId>,
     pub(crate) better_plan: BetterPlan,
@@ -90,6 +92,30 @@ impl<E: Engine> Manager<E> {
     ///
     /// [`Error::Site`], and what is wrong with the file.
     pub fn open(path: &Path, access: Access, engine: E) -> Result<(Self, Recovered), Error> {
+        let (mut this, recovered) = Self::restore(path, access, engine)?;
+        this.plan_all_waiting();
+        if access == Access::Write {
+            this.commit()?;
+        }
+        Ok((this, recovered))
+    }
+
+    /// Opens a ledger for a service, as [`Self::open`] and [`Self::defer`] do. Requests without a
+    /// place keep waiting until [`Self::settle_some`] tries them: however many they are, the
+    /// service is ready before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`].
+    pub fn open_deferred(path: &Path, engine: E) -> Result<(Self, Recovered), Error> {
+        let (mut this, recovered) = Self::restore(path, Access::Write, engine)?;
+        this.commit()?;
+        this.defer();
+        Ok((this, recovered))
+    }
+
+    /// Reads a ledger. Requests without a place are still to be planned.
+    fn restore(path: &Path, access: Access, engine: E) -> Result<(Self, Recovered), Error> {
         let ledger = Ledger::open(path, access)?;
         let (site, clock_s, next_id) = ledger.site()?;
         let rows = ledger.open_rows()?;
@@ -121,10 +147,7 @@ impl<E: Engine> Manager<E> {
         this.restore_defects(defects)?;
         this.restore_closed(closed);
         this.follow_lost();
-        this.planner.plan_waiting(clock_s);
-        if access == Access::Write {
-            this.commit()?;
-        }
+        this.planner.plan_waiting_later();
         Ok((this, recovered))
     }
 
@@ -146,6 +169,7 @@ impl<E: Engine> Manager<E> {
             closed: BTreeMap::new(),
             forgotten: Usages::default(),
             clock_s,
+            has_tried_waiting: false,
             settled: None,
             better_plan: BetterPlan::default(),
             run_times: None,

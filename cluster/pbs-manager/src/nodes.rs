@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::ledger::{NodeRow, NodeState, Phase, Row, State};
-use pbs_cluster_planner::{Placed, Replanned, RequestId, Standing};
+use pbs_cluster_planner::{Placed, Replanned, RequestId, SearchBudget, Standing};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -217,7 +217,11 @@ impl<E: Engine> Manager<E> {
                 // What does not fit there any more ends below.
                 let _ = inside.restore(row.id, &record.request, &waiting);
             }
-            inside.plan_waiting(clock_s);
+            inside.plan_waiting_later();
+            // A request that has no place afterwards ends.
+            while inside.is_planning_waiting() {
+                inside.plan_some_waiting(clock_s, usize::MAX, &SearchBudget::default());
+            }
         }
         let why = "its reservation has moved, and has no place for it; submit it again";
         for (row, _) in requests {

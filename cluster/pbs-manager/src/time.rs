@@ -57,7 +57,7 @@ impl<E: Engine> Manager<E> {
             }
             self.begin(id);
         }
-        self.planner.plan_waiting(self.clock_s);
+        self.plan_waiting();
         self.settle();
         self.commit()
     }
@@ -135,7 +135,7 @@ impl<E: Engine> Manager<E> {
         }
         self.settle();
         if self.planner.next_look_s().is_some_and(|look_s| look_s <= self.clock_s) {
-            self.planner.plan_waiting(self.clock_s);
+            self.plan_waiting();
         }
         self.start();
         while let Some(id) = self.deadlines.pop_notice(self.clock_s) {
@@ -178,11 +178,12 @@ impl<E: Engine> Manager<E> {
             return;
         }
         let clock_s = self.clock_s;
+        self.plan_all_waiting();
         if self.planner.is_backfilling() {
             while self.planner.is_backfilling() {
                 self.planner.backfill(clock_s, MOST_BACKFILLS);
             }
-            self.planner.plan_waiting(clock_s);
+            self.plan_waiting();
         }
         for &reservation in &self.reservations {
             if let Some(inside) = self.planner.inside_mut(reservation) {
