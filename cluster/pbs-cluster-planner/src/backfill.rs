@@ -108,6 +108,7 @@ impl Planner {
             return false;
         }
         self.backfill.decisions += 1;
+        self.nodes.renew_gaps(&self.machine, budget);
         let (machine, nodes) = (&self.machine, &self.nodes);
         budget.take(machine.node_count());
         if !nodes.may_start_before(machine, &need, placed, over.start) {

@@ -21,8 +21,10 @@ pub(crate) struct Gaps {
     longest_s: Vec<u64>,
     /// Time from which on that many cores are free for ever.
     tail_s: Vec<u64>,
-    /// Whether the plan of a node has changed since its numbers were computed.
+    /// Whether the plan of a node differs for a trial from that of its numbers.
     stale: Vec<bool>,
+    /// Whether the plan of a node has changed since its numbers were computed.
+    old: Vec<bool>,
     /// Reused.
     open: Vec<(u64, u64)>,
 }
@@ -37,6 +39,7 @@ impl Gaps {
             longest_s: vec![0; nodes * (cores + 1)],
             tail_s: vec![0; nodes * (cores + 1)],
             stale: vec![false; nodes],
+            old: vec![false; nodes],
             open: Vec::new(),
         }
     }
@@ -48,7 +51,7 @@ impl Gaps {
             return FOREVER;
         }
         let at = cores as usize * self.nodes + node;
-        if self.longest_s[at] >= duration_s || self.stale[node] {
+        if self.longest_s[at] >= duration_s || self.stale[node] || self.old[node] {
             return 0;
         }
         self.tail_s[at]
@@ -60,9 +63,16 @@ impl Gaps {
         self.stale[node] = stale;
     }
 
+    /// Records that the plan of a node has changed. Returns whether its numbers were those of the
+    /// plan.
+    pub(crate) fn set_old(&mut self, node: usize) -> bool {
+        !std::mem::replace(&mut self.old[node], true)
+    }
+
     /// Makes the numbers of a node anew.
     pub(crate) fn renew(&mut self, node: usize, plan: &NodePlan) {
         self.stale[node] = false;
+        self.old[node] = false;
         for cores in 0..=self.cores {
             self.longest_s[cores * self.nodes + node] = 0;
             self.tail_s[cores * self.nodes + node] = FOREVER;

@@ -33,9 +33,14 @@ pub(crate) struct Nodes {
     closed: BTreeMap<usize, Vec<Range<u64>>>,
     /// Gaps of each class.
     gaps: Vec<Gaps>,
+    /// Nodes whose plans have changed since their gaps were computed.
+    old: Vec<usize>,
     /// Reused.
     amounts: Vec<(ResourceId, u64)>,
 }
+
+/// Steps of a node that a booking moves in the time of a look.
+const STEPS_MOVED: usize = 16;
 
 /// A time from which so many chunks more, or fewer, can start.
 pub(crate) type Change = (u64, i64);
@@ -49,6 +54,7 @@ impl Nodes {
             defects: BTreeMap::new(),
             closed: BTreeMap::new(),
             gaps: machine.classes.iter().map(Gaps::new).collect(),
+            old: Vec::new(),
             amounts: Vec::new(),
         };
         for node in 0..machine.node_count() {
@@ -67,6 +73,29 @@ impl Nodes {
 
     pub(crate) fn plan(&self, node: usize) -> &NodePlan {
         &self.plans[node]
+    }
+
+    /// Records that the gaps of a node are old: its steps are searched until they are made anew.
+    fn set_old(&mut self, machine: &Machine, node: usize) {
+        let class = machine.class_of[node];
+        if self.gaps[class].set_old(node - machine.classes[class].nodes.start) {
+            self.old.push(node);
+        }
+    }
+
+    /// Makes the gaps of all nodes anew whose plans have changed, as far as the budget allows. Many
+    /// bookings in a row have them made once.
+    pub(crate) fn renew_gaps(&mut self, machine: &Machine, budget: &SearchBudget) {
+        while let Some(node) = self.old.pop_if(|_| !budget.is_empty()) {
+            budget.take(self.plans[node].step_count());
+            self.renew(machine, node);
+        }
+    }
+
+    /// Returns the looks that stand for a booking on some nodes.
+    pub(crate) fn booking_looks(&self, placed: &[Placed]) -> usize {
+        let steps = by_node(placed).map(|of| self.plans[of[0].node as usize].step_count());
+        steps.map(|steps| 1 + steps / STEPS_MOVED).sum()
     }
 
     /// Makes the gaps of a node anew.
@@ -135,8 +164,9 @@ impl Nodes {
     /// Makes the removal of lifted chunks permanent.
     pub(crate) fn settle(&mut self, machine: &Machine, placed: &[Placed]) {
         for on_node in by_node(placed) {
-            self.renew(machine, on_node[0].node as usize);
+            self.set_old(machine, on_node[0].node as usize);
         }
+        self.set_stale(machine, placed, false);
     }
 
     fn set_stale(&mut self, machine: &Machine, placed: &[Placed], stale: bool) {
@@ -168,7 +198,7 @@ impl Nodes {
                 plan.subtract(over.clone(), &amounts)
             }
             if renew {
-                self.renew(machine, node);
+                self.set_old(machine, node);
             }
         }
         self.amounts = amounts;
@@ -596,5 +626,36 @@ fn starts_on(
     while let Some((top, since_s)) = open.pop() {
         let below = open.last().map_or(0, |&(below, _)| below);
         close(top - below, since_s, FOREVER);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{NodeSpec, Resource};
+
+    /// Bookings in a row leave the gaps of a node to the next search, which makes them once.
+    #[test]
+    fn many_bookings_have_gaps_made_once() {
+        let specs = ["a", "b"].map(|name| NodeSpec::new(name, vec![8]));
+        let ncpus = Resource { name: "ncpus".into(), job_wide: None };
+        let machine = Machine::new(vec![ncpus], &specs);
+        let need = Need::new(&machine, &"ncpus=6".parse().unwrap(), 10).unwrap();
+        let mut nodes = Nodes::new(&machine);
+        let on_first = [Placed { node: 0, kind: 0, count: 1 }];
+        for at in 0..100 {
+            nodes.book(&machine, &need, &on_first, 20 * at..20 * at + 10);
+        }
+        // Until then nothing is excluded.
+        assert_eq!(nodes.earliest_s(&machine, 0, 6, 11), 0);
+        let budget = SearchBudget::default();
+        nodes.renew_gaps(&machine, &budget);
+        nodes.renew_gaps(&machine, &budget);
+        assert_eq!(budget.used(), nodes.plan(0).step_count() as u64);
+        assert_eq!(nodes.earliest_s(&machine, 0, 6, 11), 20 * 99 + 10);
+        // A budget that is spent leaves them as they are.
+        nodes.revoke(&machine, &need, &on_first, 20 * 99..20 * 99 + 10);
+        nodes.renew_gaps(&machine, &SearchBudget::of_looks(0));
+        assert_eq!(nodes.earliest_s(&machine, 0, 6, 11), 0);
     }
 }

@@ -101,6 +101,7 @@ impl Planner {
             return false;
         };
         let turn = entry.turn(id);
+        self.nodes.renew_gaps(&self.machine, budget);
         match self.seek(now_s, entry, budget) {
             Some(place) => {
                 let is_reservation = entry.inside.is_some();

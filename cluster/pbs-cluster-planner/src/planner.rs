@@ -195,6 +195,7 @@ impl Planner {
             place: None,
             inside: None,
         };
+        self.nodes.renew_gaps(&self.machine, budget);
         entry.place = self.seek(now_s, &entry, budget);
         let (is_cut, is_exact) = (budget.is_cut(), budget.is_exact());
         if entry.place.is_none() && !self.may_wait(now_s, &entry, budget) {
@@ -202,6 +203,9 @@ impl Planner {
                 if is_exact { self.refusal(now_s, &entry, budget) } else { Refusal::GaveUp };
             self.system.throttles.declined(&entry.who);
             return Err(refusal);
+        }
+        if let Some(place) = &entry.place {
+            budget.take(self.nodes.booking_looks(&place.nodes));
         }
         let id = self.next_id;
         self.next_id += 1;

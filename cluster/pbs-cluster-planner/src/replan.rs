@@ -262,6 +262,7 @@ impl Planner {
             return;
         };
         let is_reservation = entry.inside.is_some();
+        self.nodes.renew_gaps(&self.machine, budget);
         let found = self.seek(now_s, entry, budget);
         let keeps_start = found.as_ref().is_some_and(|place| place.start_s <= start_s);
         let is_placed = match found {

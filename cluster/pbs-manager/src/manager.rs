@@ -268,7 +268,7 @@ impl<E: Engine> Manager<E> {
     /// Returns what a wish would add to what its user has.
     pub fn held_more(&self, wish: &Wish, is_reservation: bool) -> Held {
         let requests = wish.array.as_ref().map_or(1, Vec::len);
-        let bytes = wish.parts(is_reservation).held_bytes(self.machine.node_count());
+        let bytes = wish.parts(is_reservation).held_bytes(&self.machine);
         Held {
             requests,
             reservations: usize::from(is_reservation),
@@ -285,7 +285,7 @@ impl<E: Engine> Manager<E> {
     pub fn held_more_with(&self, id: RequestId, rset: &Rset) -> Result<(&User, Held), Error> {
         let record = self.records.get(&id).ok_or(Error::NoRequest(id))?;
         let parts = Parts { rset, ..record.parts() };
-        let bytes = parts.held_bytes(self.machine.node_count());
+        let bytes = parts.held_bytes(&self.machine);
         let more = Held { bytes: bytes.saturating_sub(record.held_bytes), ..Held::default() };
         Ok((&record.request.user, more))
     }
@@ -293,7 +293,7 @@ impl<E: Engine> Manager<E> {
     /// Counts the memory of a request again, which has other resources now.
     pub(crate) fn count_again(&mut self, id: RequestId) {
         if let Some(record) = self.records.get(&id) {
-            let held_bytes = record.parts().held_bytes(self.machine.node_count());
+            let held_bytes = record.parts().held_bytes(&self.machine);
             self.records.count_again(id, held_bytes);
         }
     }
@@ -426,7 +426,7 @@ impl<E: Engine> Manager<E> {
 
     /// A request is known from now on; where it runs, the engine and its ends are, too.
     pub(crate) fn take_in(&mut self, id: RequestId, mut record: RequestRecord) {
-        record.held_bytes = record.parts().held_bytes(self.machine.node_count());
+        record.held_bytes = record.parts().held_bytes(&self.machine);
         let is_reservation = record.is_reservation;
         let within = record.within;
         self.records.insert(id, record);

@@ -126,21 +126,24 @@ pub(crate) struct Parts<'a> {
 const RESERVED_NODE_BYTES: usize = 1024;
 
 impl Parts<'_> {
-    /// Returns the bytes that a request takes in memory, about, on a machine of so many nodes: its
-    /// texts, the requests that it follows, the nodes that it holds for others, and what is the
-    /// same of all.
-    pub(crate) fn held_bytes(&self, machine_nodes: usize) -> usize {
+    /// Returns the bytes that a request takes in memory, about, on a machine: its
+    /// texts, the requests that it follows, its part of the plans of nodes, the nodes that it holds
+    /// for others, and what is the same of all.
+    pub(crate) fn held_bytes(&self, machine: &Machine) -> usize {
         let words = self.command.iter().map(|word| size_of::<String>() + word.len());
         let texts = self.texts.iter().map(|text| text.len());
         // The planner has the number too, once with the request and once with those who follow.
         let after = self.after.len() * (size_of::<After>() + 2 * size_of::<RequestId>());
         let chunks = self.rset.chunks.iter().map(|chunk| chunk.count);
         let chunks = chunks.fold(0, u64::saturating_add);
-        let nodes = usize::try_from(chunks).unwrap_or(usize::MAX).min(machine_nodes);
+        let nodes = usize::try_from(chunks).unwrap_or(usize::MAX).min(machine.node_count());
+        // Its begin and its end are two steps on each node, with the use of each resource.
+        let steps = 2 * (1 + machine.resources().len()) * size_of::<u64>();
+        let planned = nodes * (size_of::<Placed>() + steps);
         let reserved = if self.is_reservation { nodes * RESERVED_NODE_BYTES } else { 0 };
         let rset = self.rset.to_string().len();
         let sum = size_of::<RequestRecord>() + rset + texts.sum::<usize>() + words.sum::<usize>();
-        sum + after + reserved + self.set_bytes
+        sum + after + planned + reserved + self.set_bytes
     }
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::*;
-use pbs_cluster_planner::When;
+use pbs_cluster_planner::{Placed, When};
 use pbs_manager::ledger::{Access, After, Ledger, Outcome, Page};
 use pbs_manager::{only_mine, Change, Error, Held, Manager, Simulated, Wish};
 
@@ -164,6 +164,12 @@ fn all_memory_of_a_request_is_counted() {
     ] {
         assert!(bytes(&cluster, &of) >= least + more, "{of:?}");
     }
+    // Its part of the plan of each node that it may have: where and how many, and two steps.
+    let resources = cluster.manager.machine().resources().len();
+    let of_node = size_of::<Placed>() + 2 * (1 + resources) * size_of::<u64>();
+    let bytes_of = |rset: &str| bytes(&cluster, &wish(rset, 60));
+    assert_eq!(bytes_of("2:ncpus=1"), bytes_of("ncpus=1") + "2:".len() + of_node);
+    assert_eq!(bytes_of("9:ncpus=1"), bytes_of("2:ncpus=1"));
     // As many nodes as it may have, however many chunks it asks for.
     let held = |rset: &str| cluster.manager.held_more(&wish(rset, 60), true);
     assert_eq!((held("ncpus=1").reservations, held("ncpus=1").requests), (1, 1));

@@ -106,6 +106,8 @@ impl Board for Copied {
 
     fn place(&mut self, job: u32) -> Option<u64> {
         let Movable { id, window } = self.requests[job as usize].clone();
+        let Planner { nodes, machine, .. } = &mut self.planner;
+        nodes.renew_gaps(machine, &SearchBudget::default());
         let place = self.planner.place_in(id, window)?;
         let start_s = place.start_s;
         self.planner.set_place(id, place);
