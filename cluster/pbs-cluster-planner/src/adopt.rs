@@ -55,7 +55,8 @@ impl Planner {
         for ((_, _, other), old) in others {
             self.plan_again(now_s, other, old.start_s.max(now_s), &mut replanned, &budget);
         }
-        replanned.moved.extend(self.keep_order(now_s, &budget));
+        replanned.moved.extend(self.keep_order(now_s, &[id], &budget));
+        self.keep_order_after(now_s, &mut replanned, &budget);
         self.backfill.add(now_s);
         Some(replanned)
     }

@@ -48,7 +48,7 @@ impl Planner {
         self.make_room(now_s, &changed, &mut replanned, &budget);
         if is_open || replanned != Replanned::default() {
             replanned.moved.extend(self.plan_waiting_within(now_s, &budget));
-            replanned.moved.extend(self.keep_order(now_s, &budget));
+            self.keep_order_after(now_s, &mut replanned, &budget);
             replanned.waiting.retain(|id| !replanned.moved.contains(id));
             self.backfill.add(now_s);
         }

@@ -44,7 +44,7 @@ impl Planner {
             |part: &(ResourceId, u64)| parts.iter().any(|now| now.0 == part.0 && now.1 >= part.1);
         if replanned != Replanned::default() || !before.iter().all(is_left) {
             replanned.moved.extend(self.plan_waiting_within(now_s, &budget));
-            replanned.moved.extend(self.keep_order(now_s, &budget));
+            self.keep_order_after(now_s, &mut replanned, &budget);
             replanned.waiting.retain(|id| !replanned.moved.contains(id));
             self.backfill.add(now_s);
         }

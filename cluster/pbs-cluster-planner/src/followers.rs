@@ -25,11 +25,6 @@ impl Followers {
         self.0.get(&id).into_iter().flatten().copied()
     }
 
-    /// All requests that follow another, in the order of their numbers.
-    pub(crate) fn all(&self) -> BTreeSet<RequestId> {
-        self.0.values().flatten().copied().collect()
-    }
-
     /// Adds a request to the followers of others.
     pub(crate) fn add(&mut self, id: RequestId, after: &[RequestId]) {
         for before in after {

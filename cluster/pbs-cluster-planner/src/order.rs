@@ -5,6 +5,7 @@
 //! Who follows is planned behind the planned end of what it follows, and moves with it. Who
 //! is held has no place until it is released: what it waits for may never come.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::budget::SearchBudget;
@@ -69,18 +70,27 @@ impl Planner {
         self.changed(id);
     }
 
-    /// Moves those that would start before what they follow is over. Who moved.
-    pub(crate) fn keep_order(&mut self, now_s: u64, budget: &SearchBudget) -> Vec<RequestId> {
-        // What is followed came first, so each is looked at when those before it stand.
-        let followers = self.followers.all();
+    /// Moves the followers of changed requests that would start before what they follow is over,
+    /// and their followers. Returns those that moved.
+    pub(crate) fn keep_order(
+        &mut self,
+        now_s: u64,
+        changed: &[RequestId],
+        budget: &SearchBudget,
+    ) -> Vec<RequestId> {
+        let of_changed = changed.iter().flat_map(|&id| self.followers.of(id));
+        let mut followers: BTreeSet<RequestId> = of_changed.collect();
         let mut moved = Vec::new();
-        for id in followers {
+        // A followed request has a smaller number: when a request is checked, those before it stand.
+        while let Some(id) = followers.pop_first() {
             let Some(entry) = self.entries.get(&id) else {
                 continue;
             };
             let Some(start_s) = entry.over().map(|over| over.start) else {
                 continue;
             };
+            self.order_checks += 1;
+            budget.take(1 + entry.after.len());
             let window = self.window(now_s.min(start_s), entry);
             let is_in_order = window.is_some_and(|window| window.start <= start_s);
             if is_in_order || entry.is_running {
@@ -90,9 +100,16 @@ impl Planner {
             self.seek_place(now_s, id, budget);
             // Others may move up into its old place, and leave a better one to this request.
             self.backfill.add_twice(start_s);
+            followers.extend(self.followers.of(id));
             moved.push(id);
         }
         moved
+    }
+
+    /// Returns the number of followers that were checked up to now because a request changed that
+    /// they follow.
+    pub fn order_checks(&self) -> u64 {
+        self.order_checks
     }
 
     /// Gives a request that has no place the best one, or lets it wait. Whether it has one.

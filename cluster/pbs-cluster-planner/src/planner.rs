@@ -89,6 +89,8 @@ pub struct Planner {
     pub(crate) queues: Queues,
     pub(crate) backfill: Sweep,
     pub(crate) waiting: Waiting,
+    /// Number of followers that were checked because a request changed that they follow.
+    pub(crate) order_checks: u64,
     counts: Counts,
     pub(crate) followers: Followers,
     /// Requests that have not started, and whose places were told before the policy's time.
@@ -117,6 +119,7 @@ impl Planner {
             queues: Queues::default(),
             backfill: Sweep::default(),
             waiting: Waiting::default(),
+            order_checks: 0,
             counts: Counts::default(),
             followers: Followers::default(),
             told: HashSet::new(),

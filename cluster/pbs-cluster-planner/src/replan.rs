@@ -197,8 +197,19 @@ impl Planner {
         for ((_, _, id), old) in planned {
             self.plan_again(now_s, id, old.start_s.max(now_s), replanned, &budget);
         }
-        replanned.moved.extend(self.keep_order(now_s, &budget));
+        self.keep_order_after(now_s, replanned, &budget);
         self.backfill.add(now_s);
+    }
+
+    /// Moves followers of requests that were planned anew.
+    pub(crate) fn keep_order_after(
+        &mut self,
+        now_s: u64,
+        replanned: &mut Replanned,
+        budget: &SearchBudget,
+    ) {
+        let changed = [&replanned.moved[..], &replanned.waiting].concat();
+        replanned.moved.extend(self.keep_order(now_s, &changed, budget));
     }
 
     /// Moves a reservation that has not begun from lost nodes of it to others, for the same time.
@@ -378,7 +389,7 @@ impl Planner {
         if self.take_place(now_s, id).is_some() {
             let budget = SearchBudget::default();
             self.plan_again(now_s, id, now_s, &mut replanned, &budget);
-            replanned.moved.extend(self.keep_order(now_s, &budget));
+            self.keep_order_after(now_s, &mut replanned, &budget);
             self.backfill.add(now_s);
         }
         replanned
@@ -430,7 +441,7 @@ impl Planner {
             entry.submit_s = submit_s;
             self.queues.change_turn(&before, entry.turn(id));
         }
-        self.keep_order(now_s, &budget);
+        self.keep_order(now_s, &[id], &budget);
         Ok(())
     }
 
@@ -486,7 +497,7 @@ impl Planner {
             entry.need = Arc::new(need);
         }
         self.changed(id);
-        self.keep_order(tail.start, &SearchBudget::default());
+        self.keep_order(tail.start, &[id], &SearchBudget::default());
         Ok(())
     }
 

@@ -603,3 +603,26 @@ fn a_pass_over_waiting_requests_is_bounded() {
     assert_eq!(planner.waiting_searches() - before, 39);
     assert!(!planner.is_planning_waiting());
 }
+
+/// A change looks at the followers of the changed request and at theirs, not at those of others.
+#[test]
+fn a_change_looks_only_at_followers_of_the_changed_request() {
+    let mut planner = nodes(&[8, 8]);
+    let [first, other] = [60, 60].map(|s| planner.submit(0, &ask("ncpus=8", s)).unwrap());
+    let next = planner.submit(0, &after(&[first], ask("ncpus=1", 60))).unwrap();
+    let last = planner.submit(0, &after(&[next], ask("ncpus=1", 60))).unwrap();
+    for _ in 0..50 {
+        planner.submit(0, &after(&[other], ask("ncpus=1", 60))).unwrap();
+    }
+    let checks = |planner: &mut Planner, id, duration_s| {
+        let before = planner.order_checks();
+        planner.alter(0, id, &ask("ncpus=8", duration_s)).unwrap();
+        planner.order_checks() - before
+    };
+    assert_eq!(checks(&mut planner, first, 60), 1);
+    assert_eq!(checks(&mut planner, first, 90), 2);
+    let [next_s, last_s] = [next, last].map(|id| start(&planner, id).unwrap());
+    assert!(next_s >= 90 && last_s >= next_s + 60, "{next_s} {last_s}");
+    let unrelated = planner.submit(0, &ask("ncpus=8", 60)).unwrap();
+    assert_eq!(checks(&mut planner, unrelated, 30), 0);
+}

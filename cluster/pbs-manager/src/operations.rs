@@ -249,6 +249,10 @@ impl<E: Engine> Manager<E> {
             request.user = caller.user.clone();
         }
         let request = self.completed(request)?;
+        if request == *self.request(id)? {
+            // It keeps its place, and nobody else gets a turn for that.
+            return self.commit();
+        }
         self.planner.alter(self.clock_s, id, &request)?;
         if let Some(record) = self.records.get_mut(&id) {
             record.request = request;

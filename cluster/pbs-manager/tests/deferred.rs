@@ -288,3 +288,25 @@ fn others_write_in_between() {
     cluster.reopen_with(SITE);
     assert_eq!(cluster.rows().len(), 3);
 }
+
+/// An alteration that changes nothing has no effect: no request is planned anew, and no others get
+/// their turn.
+#[test]
+fn an_alteration_of_nothing_has_no_effect() {
+    let mut cluster = small("deferred-nothing");
+    cluster.manager.defer();
+    let id = cluster.submit(&wish("ncpus=1", 60));
+    while cluster.manager.is_settling() {
+        cluster.manager.settle_some(1);
+    }
+    let version = cluster.manager.planner().version();
+    let same = Change { duration_s: Some(60), ..Change::default() };
+    for change in [Change::default(), same] {
+        cluster.manager.alter(&user("u"), id, &change).unwrap();
+        assert_eq!(cluster.manager.planner().version(), version);
+        assert!(!cluster.manager.is_settling());
+    }
+    let longer = Change { duration_s: Some(61), ..Change::default() };
+    cluster.manager.alter(&user("u"), id, &longer).unwrap();
+    assert!(cluster.manager.planner().version() != version && cluster.manager.is_settling());
+}
