@@ -68,7 +68,7 @@ pub use placed::Placed;
 pub use planner::Planner;
 pub use policy::Policy;
 pub use replan::Replanned;
-pub use request::{NoWhen, Refusal, Request, State, When};
+pub use request::{NoWhen, Refusal, Request, State, When, MOST_DURATION_S};
 pub use rules::{Limit, Limited, Pool, Rules};
 pub use standing::Standing;
 pub use types::{Cause, RequestId, Throttle};

@@ -20,7 +20,7 @@ use crate::nodes::Nodes;
 use crate::placed::{by_node, taken, Placed};
 use crate::policy::Policy;
 use crate::queues::Queues;
-use crate::request::{Refusal, Request, State, When};
+use crate::request::{Refusal, Request, State, When, MOST_DURATION_S};
 use crate::rules::Rules;
 use crate::search::{Place, Search};
 use crate::sweep::Sweep;
@@ -170,6 +170,9 @@ impl Planner {
         request: &Request,
         budget: &SearchBudget,
     ) -> Result<RequestId, Refusal> {
+        if request.duration_s.saturating_add(request.margin_s) > MOST_DURATION_S {
+            return Err(Refusal::TooLong { most_s: MOST_DURATION_S });
+        }
         let duration_s = self.policy.point_s(request.duration_s.max(1));
         let margin_s = self.policy.point_s(request.margin_s);
         let need = Need::new(&self.machine, &request.rset, duration_s)?.with_margin(margin_s);

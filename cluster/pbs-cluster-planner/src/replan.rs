@@ -11,7 +11,7 @@ use crate::machine::NCPUS;
 use crate::need::Need;
 use crate::placed::by_node;
 use crate::planner::Planner;
-use crate::request::{Refusal, Request, When};
+use crate::request::{Refusal, Request, When, MOST_DURATION_S};
 use crate::types::{Cause, RequestId};
 
 /// Result of replanning.
@@ -461,6 +461,7 @@ impl Planner {
         let more_s = u128::from(entry.first_duration_s) * u128::from(most_permille) / 1000;
         let most_s =
             entry.first_duration_s.saturating_add(u64::try_from(more_s).unwrap_or(u64::MAX));
+        let most_s = most_s.min(MOST_DURATION_S);
         if entry.need.duration_s.saturating_add(by_s) > most_s {
             return Err(Refusal::TooLong { most_s });
         }

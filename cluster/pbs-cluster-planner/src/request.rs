@@ -12,6 +12,10 @@ use crate::need::Impossible;
 use crate::rules::Limited;
 use crate::types::{Cause, RequestId, Throttle};
 
+/// Longest duration of a request, margins included: the plan can count its end, and sums of many
+/// such durations.
+pub const MOST_DURATION_S: u64 = 1 << 40;
+
 /// Desired time of a request: Keller's request types (5), by their search interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use common::*;
 use pbs_cluster_planner::{
     Cause, Limit, Limited, Machine, NodeSpec, Planner, Pool, Refusal, Request, Resource, Rules,
-    State,
+    State, MOST_DURATION_S,
 };
 use pbs_resources::Condition;
 use pbs_site::{Share, Whom};
@@ -260,4 +260,23 @@ fn cheap_nodes_go_first_and_exclusive_requests_get_whole_ones() {
     let id = with_prio.submit(0, &alone).unwrap();
     assert_eq!(names(&with_prio, id), ["n2", "n3"]);
     assert_eq!(with_prio.busy_cores(5), 48);
+}
+
+/// A request is no longer than the plan can count, also after an extension.
+#[test]
+fn durations_have_a_maximum() {
+    let mut planner = nodes(&[8, 8]);
+    let refused = Err(Refusal::TooLong { most_s: MOST_DURATION_S });
+    let mut margin = ask("ncpus=1", MOST_DURATION_S);
+    margin.margin_s = 1;
+    for request in [ask("ncpus=1", u64::MAX), ask("2:ncpus=1", MOST_DURATION_S + 1), margin] {
+        assert_eq!(planner.submit(0, &request), refused);
+    }
+    let id = planner.submit(0, &ask("ncpus=1", MOST_DURATION_S - 1)).unwrap();
+    planner.start(0, &mut Vec::new());
+    for by_s in [2, u64::MAX] {
+        let extended = planner.extend(id, by_s, u64::MAX);
+        assert_eq!(extended, Err(Refusal::TooLong { most_s: MOST_DURATION_S }));
+    }
+    planner.extend(id, 1, u64::MAX).unwrap();
 }

@@ -33,13 +33,13 @@ pub struct Usage {
 
 impl Usage {
     fn merge(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.ran += other.ran;
+        self.requests = self.requests.saturating_add(other.requests);
+        self.ran = self.ran.saturating_add(other.ran);
         self.core_s = self.core_s.saturating_add(other.core_s);
         self.ran_core_s = self.ran_core_s.saturating_add(other.ran_core_s);
         self.asked_core_s = self.asked_core_s.saturating_add(other.asked_core_s);
         self.wait_s = self.wait_s.saturating_add(other.wait_s);
-        self.started += other.started;
+        self.started = self.started.saturating_add(other.started);
     }
 
     fn add(&mut self, row: &Row, clock_s: u64) {
@@ -50,13 +50,15 @@ impl Usage {
         };
         let until_s = row.end_s.unwrap_or(clock_s).min(clock_s);
         self.started += 1;
-        self.wait_s += start_s.saturating_sub(row.submit_s);
+        let wait_s = start_s.saturating_sub(row.submit_s);
+        self.wait_s = self.wait_s.saturating_add(wait_s);
         let core_s = row.cores.saturating_mul(until_s.saturating_sub(start_s));
-        self.core_s += core_s;
+        self.core_s = self.core_s.saturating_add(core_s);
         if row.state == State::Ended {
             self.ran += 1;
-            self.ran_core_s += core_s;
-            self.asked_core_s += row.cores.saturating_mul(row.duration_s);
+            self.ran_core_s = self.ran_core_s.saturating_add(core_s);
+            let asked_core_s = row.cores.saturating_mul(row.duration_s);
+            self.asked_core_s = self.asked_core_s.saturating_add(asked_core_s);
         }
     }
 }
@@ -172,3 +174,25 @@ const USER: &str = "user";
 const GROUP: &str = "group";
 const CORES: &str = "cores";
 const OUTCOME: &str = "outcome";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sums that are too large to count stay at the greatest number.
+    #[test]
+    fn sums_do_not_overflow() {
+        let most = Usage {
+            requests: u64::MAX,
+            ran: u64::MAX,
+            core_s: u64::MAX,
+            ran_core_s: u64::MAX,
+            asked_core_s: u64::MAX,
+            wait_s: u64::MAX,
+            started: u64::MAX,
+        };
+        let mut sum = most;
+        sum.merge(&most);
+        assert_eq!(sum, most);
+    }
+}
