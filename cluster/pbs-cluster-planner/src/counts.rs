@@ -37,6 +37,12 @@ impl Counts {
         Ok(())
     }
 
+    /// Whether nobody has an unfinished request.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Counts a request that came, or one that is over.
     pub(crate) fn count(&mut self, rules: &Rules, who: &Who, of_array: bool, is_more: bool) {
         if rules.limits.is_empty() {
@@ -46,6 +52,9 @@ impl Counts {
             let counts = self.0.entry(holder.clone()).or_default();
             for count in counts.iter_mut().take(1 + usize::from(of_array)) {
                 *count = if is_more { *count + 1 } else { count.saturating_sub(1) };
+            }
+            if *counts == [0, 0] {
+                self.0.remove(holder);
             }
         }
     }

@@ -118,7 +118,7 @@ impl Rules {
     }
 
     /// The limits of a consumer: a user who has none has those of everyone.
-    fn whose<'a>(&'a self, whom: &'a Whom) -> impl Iterator<Item = &'a Limit> {
+    pub(crate) fn whose<'a>(&'a self, whom: &'a Whom) -> impl Iterator<Item = &'a Limit> {
         let has_own = self.limits.iter().any(|limit| limit.whom == *whom);
         let of = match (has_own, whom) {
             (false, Whom::User(_)) => &Whom::Everyone,

@@ -140,7 +140,9 @@ impl System {
     pub(crate) fn prepare(&mut self, asked: &Sums, duration_s: u64, who: &Who) {
         if !self.rules.limits.is_empty() {
             for holder in who.holders() {
-                if !self.accounts.contains_key(holder) {
+                // A group that no rule names leaves nothing: anybody may invent one.
+                let is_limited = self.rules.whose(&holder.whom).next().is_some();
+                if is_limited && !self.accounts.contains_key(holder) {
                     self.make_accounts(holder);
                 }
             }
@@ -592,4 +594,49 @@ fn kept(inside: &Profile, share: bool, free: u64, over: Range<u64>) -> Vec<(Rang
             (part, free.saturating_sub(step.value))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counts::Counts;
+    use crate::machine::{NodeSpec, Resource};
+    use crate::request::Request;
+    use crate::rules::Limited;
+    use pbs_site::Share;
+
+    /// A group that no rule names leaves neither accounts nor counts.
+    #[test]
+    fn invented_groups_leave_nothing() {
+        let ncpus = Resource { name: "ncpus".into(), job_wide: None };
+        let machine = Machine::new(vec![ncpus], &[NodeSpec::new("a", vec![8])]);
+        let limit = |whom| Limit {
+            whom,
+            of: Limited::Resource(0),
+            items: Some(Share { least: Some(4), permille: None }),
+            soft_permille: None,
+            duration_s: None,
+            area_s: None,
+            valid: vec![0..FOREVER],
+        };
+        let limits = vec![limit(Whom::Everyone), limit(Whom::Group("known".into()))];
+        let mut system = System::new(&machine, Rules { limits, ..Rules::default() });
+        let mut counts = Counts::default();
+        for group in ["known", "x1", "x2", "x3"] {
+            let request = Request {
+                user: "anna".into(),
+                group: group.into(),
+                ..Request::new("ncpus=1".parse().unwrap(), 10)
+            };
+            let who = Who::of(&request);
+            system.prepare(&[(0, 1)], 10, &who);
+            for is_more in [true, false] {
+                counts.count(system.rules(), &who, false, is_more);
+            }
+        }
+        let mut names: Vec<_> = system.accounts.keys().map(|of| of.whom.to_string()).collect();
+        names.sort();
+        assert_eq!(names.len(), 2, "{names:?}");
+        assert!(counts.is_empty());
+    }
 }

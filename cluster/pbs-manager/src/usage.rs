@@ -97,6 +97,8 @@ impl<E: Engine> Manager<E> {
 
 /// Largest number of different outcomes of forgotten requests. The others count as one.
 const MOST_OUTCOMES: usize = 1000;
+/// Largest number of users, and of groups, of forgotten requests. The others count as one.
+const MOST_NAMES: usize = 10_000;
 const OTHER: &str = "other";
 
 impl Usages {
@@ -130,7 +132,10 @@ impl Usages {
             [(USER, &mut self.users, &other.users), (GROUP, &mut self.groups, &other.groups)]
         {
             for (name, usage) in more {
-                let total = of.entry(name.clone()).or_default();
+                // Where a site lists no groups, anybody may invent some.
+                let has_room = of.contains_key(name) || of.len() < MOST_NAMES;
+                let name = if has_room { name } else { OTHER };
+                let total = of.entry(name.into()).or_default();
                 total.merge(usage);
                 totals.push(Total::new(kind, name, total));
             }
@@ -178,6 +183,22 @@ const OUTCOME: &str = "outcome";
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Names above the largest number of them count as one.
+    #[test]
+    fn names_have_a_maximum() {
+        let of_group = |group: String| {
+            let usage = Usage { requests: 1, ..Usage::default() };
+            Usages { groups: BTreeMap::from([(group, usage)]), ..Usages::default() }
+        };
+        let mut usages = Usages::default();
+        for at in 0..MOST_NAMES + 5 {
+            usages.merge(&of_group(format!("g{at}")));
+        }
+        usages.merge(&of_group("g7".into()));
+        assert_eq!(usages.groups.len(), MOST_NAMES + 1);
+        assert_eq!([&usages.groups[OTHER], &usages.groups["g7"]].map(|of| of.requests), [5, 2]);
+    }
 
     /// Sums that are too large to count stay at the greatest number.
     #[test]
