@@ -12,8 +12,8 @@ use pbs_cluster_api::{
     Cause, Changed, Filter, Listed, NodesChanged, Notice, Object, Reasons, Refusal, Shown, Status,
 };
 use pbs_launch::signals::{wait_for, Signals};
-use pbs_manager::ledger::{account_user, DefectRow, NodeState, Row};
-use pbs_manager::{Caller, Engine, Error, Held, Manager, Replanned, Wish};
+use pbs_manager::ledger::{account_user, DefectRow, Event, NodeState, Row};
+use pbs_manager::{without_reason, Caller, Engine, Error, Held, Manager, Replanned, Wish};
 use pbs_resources::Rset;
 use pbs_site::{zone_text, User};
 use pbs_socket::{journal, Inbox};
@@ -161,7 +161,7 @@ impl<E: Engine, P: Pace<E>> Service<E, P> {
         }
         for event in written? {
             // An event without a listener has no receiver.
-            let _ = self.notices.send(Notice { event: Object(event) });
+            let _ = self.notices.send(Notice { event: Object(public(event)) });
         }
         Ok(())
     }
@@ -384,7 +384,12 @@ impl<E: Engine, P: Pace<E>> Service<E, P> {
 
     fn show(&self, caller: &Caller, id: u64) -> Result<Shown, Refusal> {
         let (row, events) = self.cluster.details(id).map_err(|error| self.refusal(&error))?;
-        let events = events.into_iter().map(Object).collect();
+        let is_foreign = is_foreign(caller, &row);
+        let events = events.into_iter().map(|event| {
+            let event = if is_foreign { public(event) } else { event };
+            Object(event)
+        });
+        let events = events.collect();
         Ok(Shown { request: Object(shown_to(caller, row)), events })
     }
 
@@ -490,8 +495,19 @@ impl<E: Engine, P: Pace<E>> Service<E, P> {
 
 /// Leaves out what only the owner and operators see.
 fn shown_to(caller: &Caller, mut row: Row) -> Row {
-    if !caller.is_operator && row.owner() != caller.user {
+    if is_foreign(caller, &row) {
         row.command.clear();
+        row.outcome = row.outcome.map(|outcome| without_reason(&outcome).into());
     }
     row
+}
+
+/// Whether a request is that of another user, who alone sees its files beside operators.
+fn is_foreign(caller: &Caller, row: &Row) -> bool {
+    !caller.is_operator && row.owner() != caller.user
+}
+
+/// Returns an event without what only the owner of its request sees.
+fn public(event: Event) -> Event {
+    Event { text: without_reason(&event.text).into(), ..event }
 }

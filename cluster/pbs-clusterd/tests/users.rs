@@ -96,6 +96,36 @@ fn a_reused_name_gets_no_requests() {
     assert_eq!((by_root[0].uid, by_root[0].submitted_by_uid), (Some(1), Some(0)));
 }
 
+/// The reason for which an engine refused a request has paths and words of its owner's files: others
+/// see that it was refused.
+#[test]
+fn only_the_owner_sees_why_a_request_was_refused() {
+    if !is_root() {
+        pbs_text::skipped("it needs root, to connect as other users");
+        return;
+    }
+    let whole = "refused: /home/daemon/secret.toml: line 3: key = 'x'";
+    let served = serve_prepared("reasons", &[], |ledger| {
+        let clock_s = pbs_uapi::clock::unix_s();
+        let mut cluster = Manager::create(ledger, &site(2), clock_s, Simulated::default()).unwrap();
+        let caller = Caller { user: User::with_uid("daemon", 1), is_operator: false };
+        let wish = Wish::new("ncpus=1".parse().unwrap(), caller.user.clone(), "");
+        let ids = cluster.submit(&caller, &Wish { duration_s: 600, ..wish }).unwrap();
+        cluster.decline(ids[0], whole).unwrap();
+    });
+    let seen = |uid: Option<u32>| {
+        let mut client = uid.map_or_else(|| served.client(), |uid| served.client_of(uid));
+        let shown = client.show(1).unwrap();
+        let Object(row) = shown.request;
+        let Object(last) = shown.events.into_iter().next_back().unwrap();
+        (row.outcome.unwrap(), last.text)
+    };
+    assert_eq!(seen(Some(BIN)), ("refused".into(), "refused".into()));
+    for uid in [Some(DAEMON), None] {
+        assert_eq!(seen(uid), (whole.into(), whole.into()));
+    }
+}
+
 /// The site makes operators, by a user's own privileges or by those of a group that it lists for
 /// the user; naming the group is not enough.
 #[test]

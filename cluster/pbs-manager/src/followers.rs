@@ -9,6 +9,7 @@ use pbs_cluster_planner::RequestId;
 use crate::engine::{Engine, COMPLETED};
 use crate::error::Error;
 use crate::manager::Manager;
+use crate::outcome::without_reason;
 use crate::record::is_held;
 use crate::wish::Wish;
 
@@ -93,7 +94,10 @@ impl<E: Engine> Manager<E> {
             let of = |after: &&After| after.request == id;
             let is_met = record.after.iter().filter(of).all(|&after| is_met(after, outcome));
             if !is_met && !self.row(follower).is_some_and(|row| has_begun(&row)) {
-                in_vain.push((follower, format!("not to run: request {id} {outcome}")));
+                in_vain.push((
+                    follower,
+                    format!("not to run: request {id} {}", without_reason(outcome)),
+                ));
                 continue;
             }
             self.records.unfollow(follower, id);

@@ -42,6 +42,7 @@ pub use engine::{Allocation, Engine, Happened, Simulated};
 pub use error::Error;
 pub use manager::{Manager, Recovered};
 pub use operations::Planned;
+pub use outcome::without_reason;
 pub use pbs_cluster_planner::optimise::Cost;
 pub use pbs_cluster_planner::Replanned;
 pub use real_time::only_mine;

@@ -11,6 +11,7 @@ use crate::ledger::{Row, State, Total};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::manager::Manager;
+use crate::outcome::without_reason;
 
 /// Total usage of some requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +115,7 @@ impl Usages {
             usage.add(row, clock_s);
         }
         if let Some(outcome) = &row.outcome {
+            let outcome = without_reason(outcome);
             let kind = match outcome.split(' ').next() {
                 Some("killed") => "killed",
                 Some("node") => "node failed",

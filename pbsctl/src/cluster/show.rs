@@ -531,7 +531,7 @@ pub(super) fn stat(out: Output, options: &StatOptions) -> Result<(), Failure> {
         let counts = stat.states.iter().map(|(name, count)| (name.to_string(), *count));
         let outcomes = stat.outcomes.iter().map(|(name, count)| (name.clone(), *count));
         for (name, count) in counts.chain(outcomes) {
-            text += &format!("  {:>8} {name}\n", grouped(count));
+            text += &format!("  {:>8} {}\n", grouped(count), foreign(&name));
         }
         for (title, rows) in
             [("user", &stat.users), ("group", &stat.groups), ("cores", &stat.cores)]
