@@ -622,6 +622,7 @@ impl Planner {
             system: &self.system,
             who,
             policy: &self.policy,
+            whole: None,
             budget,
         }
     }

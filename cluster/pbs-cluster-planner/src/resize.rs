@@ -2,6 +2,7 @@
 //! More or fewer chunks for what runs: releasing and requesting resources while a job is
 //! running, which Keller leaves to the future (8).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use pbs_resources::Rset;
@@ -12,8 +13,8 @@ use crate::need::Need;
 use crate::placed::Placed;
 use crate::planner::Planner;
 use crate::request::Refusal;
-use crate::search::Place;
-use crate::types::RequestId;
+use crate::search::{Place, Search};
+use crate::types::{RequestId, Sums, Who};
 
 impl Planner {
     /// Gives a running request another number of its chunks, until its end. Those that go
@@ -42,10 +43,13 @@ impl Planner {
             return Err(Refusal::OtherChunks);
         }
         let budget = SearchBudget::default();
+        // Pools know the request by all that it asks for now.
+        self.system.prepare(&need.sums, need.asked_s(), &entry.who);
+        self.book_as(&place.sums, (old, &need), &entry.who, &left);
         let more = addition(old, &need, left.end - left.start);
         let more = more.map(|(more, kinds)| {
-            self.system.prepare(&more.sums, more.asked_s(), &entry.who);
-            let found = self.search(&entry.who, &budget).exactly(&more, left.start);
+            let search = self.search(&entry.who, &budget);
+            let found = Search { whole: Some(&need), ..search }.exactly(&more, left.start);
             let is_new = |it: &Placed| place.nodes.iter().all(|had| had.node != it.node);
             let is_apart = |found: &Place| !need.scatter || found.nodes.iter().all(is_new);
             let refusal = if budget.is_exact() {
@@ -56,8 +60,10 @@ impl Planner {
             let found = found.filter(is_apart).ok_or(refusal);
             found.map(|found| (more, kinds, found))
         });
-        let more = more.transpose()?;
-        let asked = (&old.sums[..], old.asked_s());
+        let more = more.transpose().inspect_err(|_| {
+            self.book_as(&place.sums, (&need, old), &entry.who, &left);
+        })?;
+        let asked = (&need.sums[..], need.asked_s());
         let (kept, given_back) = without(&place.nodes, old, &need);
         self.nodes.revoke(&self.machine, old, &given_back, left.clone());
         let sums = self.search(&entry.who, &budget).sums_of_chunks(old, &given_back);
@@ -86,6 +92,21 @@ impl Planner {
         }
         self.changed(id);
         Ok(())
+    }
+
+    /// Books what a request has for another need than that for which it was booked: pools that count
+    /// their users may admit it for one of them only.
+    fn book_as(
+        &mut self,
+        sums: &Sums,
+        (before, now): (&Need, &Need),
+        who: &Who,
+        over: &Range<u64>,
+    ) {
+        for (need, is_more) in [(before, false), (now, true)] {
+            let asked = (&need.sums[..], need.asked_s());
+            self.system.book(sums, asked, who, over.clone(), is_more);
+        }
     }
 }
 

@@ -234,3 +234,35 @@ fn only_some_requests_of_a_set_run_at_the_same_time() {
     let Refusal::NotLonger(causes) = refused else { panic!("{refused}") };
     assert!(causes.contains(&Cause::Throttle(2)));
 }
+
+/// A running request is judged by all that it asks for, also when it grows: cores that a pool keeps
+/// for small requests are not got in small steps, and what is given back is what was taken.
+#[test]
+fn a_pool_judges_a_resized_request_as_a_whole() {
+    let pool = Pool {
+        name: "small".into(),
+        resource: 0,
+        free: Share { least: Some(4), permille: None },
+        access: "ncpus < 4".parse().unwrap(),
+        share: true,
+        for_askers: false,
+        valid: vec![ALWAYS],
+    };
+    let rules = Rules { pools: vec![pool], ..Rules::default() };
+    let mut planner = with_rules(&[16], rules);
+    let rset = |chunks| format!("{chunks}:ncpus=1").parse().unwrap();
+    let large = planner.submit(0, &ask("10:ncpus=1", 100)).unwrap();
+    planner.start(0, &mut Vec::new());
+    assert!(planner.resize(1, large, &rset(13)).is_err());
+    planner.resize(1, large, &rset(12)).unwrap();
+    // Its share of the pool comes and goes with its size.
+    planner.resize(2, large, &rset(3)).unwrap();
+    assert_eq!(submit(&mut planner, 2, &ask("12:ncpus=1", 10)), 2);
+    planner.resize(3, large, &rset(4)).unwrap_err();
+    planner.remove(4, large);
+    planner.remove(4, 2);
+    planner.forget_before(4);
+    assert_eq!(planner.free(0).last().map(|(_, free)| free), Some(16));
+    assert_eq!(submit(&mut planner, 4, &ask("12:ncpus=1", 10)), 4);
+    assert_eq!(submit(&mut planner, 4, &ask("3:ncpus=1", 10)), 4);
+}
