@@ -19,7 +19,7 @@ use pbs_socket::{notify, user_name, Caller, ConnectionLimits, NotAnswered, Sende
 use tokio::sync::{broadcast, oneshot};
 use tokio::time::sleep;
 use zlink::futures_util::future::{select, Either};
-use zlink::futures_util::Stream;
+use zlink::futures_util::stream::{unfold, Stream, StreamExt};
 use zlink::Reply;
 
 use crate::call::{Answer, Call, DefectWanted, Method, NodesWanted, Part};
@@ -39,6 +39,7 @@ pub fn notices() -> Notices {
 }
 
 /// The service, as one caller sees it.
+#[derive(Clone)]
 pub struct Session {
     caller: Caller,
     /// The caller, with the name that the site knows.
@@ -54,6 +55,29 @@ impl Session {
         let (answer, answered) = oneshot::channel();
         let call = Call { user: Arc::clone(&self.user), method: method(answer) };
         self.cluster.ask(&self.caller, call, answered).await
+    }
+
+    /// Returns the answers of [`Self::watch`] from now on, until notices are lost.
+    async fn watch_from_now(
+        &self,
+        more: bool,
+        request: Option<u64>,
+    ) -> impl Stream<Item = Result<Reply<Notice>, Refusal>> + Unpin + use<> {
+        let notices = self.notices.upgrade().map(|notices| notices.subscribe());
+        let notices = notices.ok_or_else(|| Refusal::from(NotAnswered::Stopping));
+        let last = match request {
+            None => Ok(None),
+            Some(id) => {
+                let shown = self.ask(|answer| Method::Show(id, answer)).await;
+                shown.map(|shown| end_of(shown.request.0))
+            }
+        };
+        let is_wanted = move |notice: &Notice| {
+            let Object(event) = &notice.event;
+            request.is_none() || event.request == request
+        };
+        let watch = notices.and_then(|notices| Ok(Watch { notices, is_wanted, more, last: last? }));
+        pbs_socket::watch(watch, Refusal::Lagged)
     }
 }
 
@@ -221,28 +245,27 @@ impl Session {
     }
 
     /// Reports events from now on, of all requests or of one. Of a request that has ended, its end
-    /// is reported at once.
+    /// is reported at once. If events come faster than they are read, a caller that watches all is
+    /// refused. A caller that watches one request always receives its end.
     #[zlink(more)]
     async fn watch(
         &self,
         more: bool,
         request: Option<u64>,
     ) -> impl Stream<Item = Result<Reply<Notice>, Refusal>> + Unpin {
-        let notices = self.notices.upgrade().map(|notices| notices.subscribe());
-        let notices = notices.ok_or_else(|| Refusal::from(NotAnswered::Stopping));
-        let last = match request {
-            None => Ok(None),
-            Some(id) => {
-                let shown = self.ask(|answer| Method::Show(id, answer)).await;
-                shown.map(|shown| end_of(shown.request.0))
+        let first = self.watch_from_now(more, request).await;
+        let next = move |(session, mut notices): (Self, _)| async move {
+            loop {
+                match StreamExt::next(&mut notices).await {
+                    // Events of others came too fast; the end of the request may be among them.
+                    Some(Err(Refusal::Lagged)) if request.is_some() => {
+                        notices = session.watch_from_now(more, request).await;
+                    }
+                    next => return next.map(|next| (next, (session, notices))),
+                }
             }
         };
-        let is_wanted = move |notice: &Notice| {
-            let Object(event) = &notice.event;
-            request.is_none() || event.request == request
-        };
-        let watch = notices.and_then(|notices| Ok(Watch { notices, is_wanted, more, last: last? }));
-        pbs_socket::watch(watch, Refusal::Lagged)
+        unfold((self.clone(), first), next).boxed_local()
     }
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use common::{serve, site, wanted};
 use pbs_cluster_api::{Alteration, Client, Failure, Filter, Object, Refusal, Submission};
-use pbs_manager::ledger::State;
+use pbs_manager::ledger::{After, Outcome, State};
 
 /// The description that the service returns is the file that people read.
 #[test]
@@ -195,6 +195,45 @@ fn the_end_of_an_ended_request_is_reported_at_once() {
     };
     served.client().watch(Some(id), all).unwrap();
     assert_eq!(heard, [(Some(id), "ended".to_string())]);
+}
+
+/// A call that ends thousands of requests of one user does not end the watch of another request.
+#[test]
+fn the_watch_of_one_request_outlasts_a_flood_of_events() {
+    let served = serve("flood", &site(1), &[]);
+    let mut client = served.client();
+    let first = client.submit(&wanted("ncpus=16", 600)).unwrap()[0].id;
+    let watched = client.submit(&wanted("ncpus=16", 600)).unwrap()[0].id;
+    let after = vec![Object(After { request: first, outcome: Outcome::Ok })];
+    for _ in 0..5 {
+        let array = Some((0..1000).collect());
+        let flood = Submission { array, after: Some(after.clone()), ..wanted("ncpus=1", 60) };
+        client.submit(&flood).unwrap();
+    }
+    let socket = served.socket();
+    let (heard, hears) = channel();
+    let watching = thread::spawn(move || {
+        let client = Client::connect(&socket).unwrap();
+        client.watch(Some(watched), |notice| {
+            let Object(event) = notice.event;
+            let is_end = event.what == "ended";
+            heard.send(event.what).unwrap();
+            !is_end
+        })
+    });
+    // Until the other end watches, nothing of it is told.
+    let mut by = 0;
+    while hears.try_recv().is_err() {
+        by += 1;
+        let change = Alteration { duration_s: Some(600 + by), ..Alteration::default() };
+        client.alter(watched, &change).unwrap();
+        thread::sleep(Duration::from_millis(10));
+        assert!(by < 5000, "no notice arrives");
+    }
+    client.kill(&[first]).unwrap();
+    client.kill(&[watched]).unwrap();
+    watching.join().unwrap().unwrap();
+    assert_eq!(hears.iter().last().as_deref(), Some("ended"));
 }
 
 /// Defective parts of nodes are known to the next service, until the node is repaired.
