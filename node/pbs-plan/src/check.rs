@@ -352,29 +352,38 @@ impl Check<'_> {
         let processes: HashMap<u32, &Process> =
             plan.processes.iter().map(|process| (process.id, process)).collect();
         let before = self.problems.count();
-        for (process, task, after) in order::edges(plan) {
-            let (label, waits) = (process.label(), task.label());
+        let tasks =
+            plan.processes.iter().flat_map(|it| it.tasks.iter().map(move |task| (it, task)));
+        let edges = tasks.flat_map(|(process, task)| {
+            let is_twice = waits_twice(task);
+            task.after.iter().map(move |after| (process, task, after, is_twice))
+        });
+        for (process, task, after, is_twice) in edges {
             let known = processes.get(&after.process);
-            let message = if after.process == process.id {
+            let is_own = after.process == process.id;
+            let is_known = known.is_some_and(|process| has_had(process, after.task));
+            if !is_own && is_known && !(is_twice && is_again(task, after)) {
+                continue;
+            }
+            let (label, waits) = (process.label(), task.label());
+            let message = if is_own {
                 format!(
                     "task {waits} of process {label} waits for its own process; its tasks follow \
                      each other anyway, so leave it out of after"
                 )
-            } else if !known.is_some_and(|process| has_had(process, after.task)) {
+            } else if !is_known {
                 let theirs = known.map_or_else(|| after.process.to_string(), |known| known.label());
                 format!(
                     "task {waits} of process {label} waits for task {} of process {theirs}, which \
                      the plan does not have; leave it out of after, or add it",
                     after.task
                 )
-            } else if is_again(task, after) {
+            } else {
                 let twice = order::label(plan, after.process, after.task);
                 format!(
                     "task {waits} of process {label} waits for {twice} twice; leave one of them \
                      out of after"
                 )
-            } else {
-                continue;
             };
             self.problem(after.line.or(task.line), message);
         }
@@ -392,6 +401,13 @@ impl Check<'_> {
 fn has_had(process: &Process, task: u32) -> bool {
     let first = process.tasks.first();
     first.is_some_and(|first| task < first.id) || process.position_of(task).is_some()
+}
+
+/// Whether the task waits for another one more than once.
+fn waits_twice(task: &Task) -> bool {
+    let mut awaited: Vec<_> = task.after.iter().map(|it| (it.process, it.task)).collect();
+    awaited.sort_unstable();
+    awaited.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// Whether the task waits for the same one already.

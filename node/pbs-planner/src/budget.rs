@@ -67,3 +67,27 @@ impl Budget {
         result
     }
 }
+
+/// Count of what is really done, beside the steps: tests compare the two.
+pub(crate) mod tally {
+    #[cfg(test)]
+    std::thread_local! {
+        static DONE: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    }
+
+    /// Adds elements, tasks or changes of profiles that were visited or made.
+    #[cfg(test)]
+    pub(crate) fn add(number: u64) {
+        DONE.set(DONE.get() + number);
+    }
+
+    /// Returns the count since the last call, in this thread.
+    #[cfg(test)]
+    pub(crate) fn take() -> u64 {
+        DONE.take()
+    }
+
+    /// Only tests count.
+    #[cfg(not(test))]
+    pub(crate) fn add(_number: u64) {}
+}

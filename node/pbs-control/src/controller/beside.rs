@@ -96,7 +96,11 @@ impl Controller {
                 let on = cores.entry(task.core).or_default();
                 on.push((task.start_ns, place));
             }
-            for (task, before) in awaited(&active.job, run) {
+            // There is no plan of a run with too many of them.
+            let Some(pairs) = awaited(&active.job, run) else {
+                return Ok(None);
+            };
+            for (task, before) in pairs {
                 if let (Some(&task), Some(&before)) = (places.get(&task), places.get(&before)) {
                     tasks[task].after.push(before);
                 }

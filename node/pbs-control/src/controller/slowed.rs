@@ -132,7 +132,8 @@ impl Controller {
                     cores.entry(task.core).or_default().push((start_ns, place));
                 }
             }
-            for (task, before) in awaited(&active.job, run) {
+            // There is no plan of a run with too many of them.
+            for (task, before) in awaited(&active.job, run).unwrap_or_default() {
                 if let (Some(&(first, _)), Some(&(_, last))) =
                     (places.get(&task), places.get(&before))
                 {

@@ -4,15 +4,16 @@
 
 use std::collections::BTreeMap;
 
+use pbs_job::Job;
 use pbs_plan::{Config, Cpu, Dispatch, Plan, Process, Slot, Start, Task};
-use pbs_text::Problem;
+use pbs_text::{underscored, Problem};
 use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS};
 
 use super::buffer::slack;
-use super::dependencies::SlotDependencies;
+use super::dependencies::{SlotDependencies, MOST_DEPENDENCIES};
 use super::handing_on::{self, Hold, Holder};
 use super::Entry;
-use crate::{Progress, RunId, Store, TaskReservation};
+use crate::{Budget, Progress, RunId, Store, TaskReservation};
 
 const NS_PER_S: u128 = 1_000_000_000;
 
@@ -143,6 +144,7 @@ pub fn class_plans(
     let mut catch_up_insns: Vec<Vec<u64>> = plans.iter().map(|_| Vec::new()).collect();
     let mut holds: Vec<Hold> = Vec::new();
     let mut on_core: Vec<Vec<Placed>> = vec![Vec::new(); store.sites().len()];
+    let dependencies = Budget::new(MOST_DEPENDENCIES);
     for entry in entries {
         let Some(run) = store.run(entry.run) else {
             continue;
@@ -155,7 +157,8 @@ pub fn class_plans(
         }
         let slots = of_process.iter().flatten();
         let slots = slots.map(|task| (task.task, store.sites()[task.core].node, task.end_ns));
-        let mut order = SlotDependencies::new(entry.job, slots);
+        let open = run.tasks.iter().map(|task| task.task);
+        let order = SlotDependencies::new(entry.job, open, slots, &dependencies);
         let mut holders = vec![None; entry.job.processes.len()];
         for (index, mut tasks) in of_process.into_iter().enumerate() {
             let Some(core) = tasks.first().map(|task| task.core) else {
@@ -207,6 +210,9 @@ pub fn class_plans(
             });
             on_core[core].extend(placed);
         }
+        if dependencies.is_spent() {
+            return Err(vec![too_many_dependencies(entry.job)]);
+        }
         holds.extend(handing_on::holds(entry, store, run, &holders));
     }
     handing_on::order(store, holds, &mut plans, settings.memory_order || by_deadline);
@@ -229,6 +235,18 @@ pub fn class_plans(
         pbs_plan::check(&node.plan)?;
     }
     Ok(plans)
+}
+
+/// Refusal of a plan with more dependencies than can be planned with.
+fn too_many_dependencies(job: &Job) -> Problem {
+    let most = underscored(MOST_DEPENDENCIES);
+    let message = format!(
+        "with job {}, the tasks of the plan wait for each other more than {most} times, also \
+         through tasks without instructions; let fewer tasks wait for one that joins many \
+         processes, or plan the job later",
+        job.name
+    );
+    Problem::at(None, message)
 }
 
 /// A task on its core.
