@@ -22,7 +22,7 @@ mod validate;
 
 pub use admission::{
     admit_beside, admit_beside_within, earliest_deadline_beside, earliest_deadline_beside_within,
-    reserve_behind, CoreOverload, DemandTest, Overload,
+    place_behind, reserve_behind, reserve_behind_within, CoreOverload, DemandTest, Overload,
 };
 pub use arrange::{arrange, NotArranged, Turn};
 pub use bounds::{lower_bound, Bound, Limit};

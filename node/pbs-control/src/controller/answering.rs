@@ -298,7 +298,7 @@ impl Controller {
     /// Ends an answer by which the runs have these claims: places best effort behind them. Returns
     /// who will be late.
     fn replanned(&mut self, start_ns: u64, claims: Claims, work: &Budget) -> Vec<Missed> {
-        self.place_behind_within(start_ns, Some(work.left()));
+        work.add(self.place_behind_within(start_ns, Some(work.left())).done());
         let permille = self.buffer_permille();
         for (run, active) in &mut self.runs {
             let is_behind = matches!(claims.get(run), Some(Claim::Behind | Claim::Late));

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 
 use pbs_job::Job;
 use pbs_planner::{
-    reserve_behind, Declined, Planned, ProcessReservation, Progress, Request, Run, RunId, Store,
+    place_behind, reserve_behind_within, Budget, Declined, Planned, ProcessReservation, Progress,
+    Request, Run, RunId, Store,
 };
 
 use super::{ActiveRun, Controller};
@@ -108,10 +109,12 @@ impl Controller {
         booking.commit();
     }
 
-    /// Places the runs of best effort that were set aside for the admissions of a request.
+    /// Places the runs of best effort that were set aside for the admissions of a request. This is
+    /// a part of the work of the request.
     pub(super) fn place_aside(&mut self, now_ns: u64) {
         if self.is_aside {
-            self.place_behind_within(self.start_ns(now_ns), self.work_left);
+            let work = self.place_behind_within(self.start_ns(now_ns), self.work_left);
+            self.worked(&work);
         }
     }
 
@@ -123,27 +126,28 @@ impl Controller {
     }
 
     /// Places all runs of best effort behind what is promised. `steps`: the work that all of them
-    /// together may take, as long as each has a little; `None`: each has that of an answer.
-    pub(super) fn place_behind_within(&mut self, start_ns: u64, steps: Option<u64>) {
+    /// together may take, as long as each has a little; `None`: each has that of an answer. Returns
+    /// the work that was done.
+    pub(super) fn place_behind_within(&mut self, start_ns: u64, steps: Option<u64>) -> Budget {
         self.is_aside = false;
         let progress = self.progress(start_ns);
         let best_effort = self.runs.iter().filter(|(_, active)| active.is_best_effort());
         let mut runs: Vec<RunId> = best_effort.map(|(&run, _)| run).collect();
         runs.sort_by_key(|run| (Reverse(self.runs[run].job.priority), *run));
+        let work = Budget::new(steps.unwrap_or(u64::MAX));
+        if runs.is_empty() {
+            return work;
+        }
         let promised = self.promised();
         let mut options = self.options.replanning.clone();
         if let Some(steps) = steps {
-            let each = steps / runs.len().max(1) as u64;
+            let each = steps / runs.len() as u64;
             options.max_work = options.max_work.min(each.max(LEAST_WORK));
         }
-        for run in runs {
-            let request = self.runs[&run].request(run, &progress).not_before(start_ns);
-            let mut booking = self.store.book();
-            let promised = promised.iter().copied();
-            if reserve_behind(&mut booking, &request, promised, &options).is_ok() {
-                booking.commit();
-            }
-        }
+        let requests = runs.iter().map(|run| self.runs[run].request(*run, &progress));
+        let requests: Vec<Request<'_>> = requests.map(|it| it.not_before(start_ns)).collect();
+        place_behind(&mut self.store, &requests, promised, &options, &work);
+        work
     }
 
     /// Admits a job without a promise: it is refused only if there will never be room for
@@ -156,12 +160,17 @@ impl Controller {
     ) -> Result<Planned, Declined> {
         let promised = self.promised();
         let request = self.request(run, job, now_ns);
+        let work = self.admission_work();
         let mut booking = self.store.book();
         let options = &self.options.planning;
-        let planned = reserve_behind(&mut booking, &request, promised.iter().copied(), options)
-            .map_err(Declined::Reservation)?;
-        booking.commit();
-        Ok(planned)
+        let planned = reserve_behind_within(&mut booking, &request, promised, options, &work);
+        if planned.is_ok() {
+            booking.commit();
+        } else {
+            drop(booking);
+        }
+        self.worked(&work);
+        planned.map_err(Declined::Reservation)
     }
 
     /// The runs whose deadline is promised.

@@ -16,7 +16,7 @@ mod independent;
 mod place;
 
 pub(crate) use anew::place_anew;
-pub use behind::reserve_behind;
+pub use behind::{place_behind, reserve_behind, reserve_behind_within};
 pub use beside::{
     admit_beside, admit_beside_within, earliest_deadline_beside, earliest_deadline_beside_within,
 };

@@ -12,7 +12,7 @@ use super::{HeldAmount, Needs, Run, RunId, Store};
 #[derive(Debug)]
 #[must_use = "what is not committed is taken back"]
 pub struct Booking<'a> {
-    store: &'a mut Store,
+    pub(super) store: &'a mut Store,
     done: Vec<Change>,
 }
 

@@ -12,6 +12,7 @@
 
 mod booking;
 mod capacity;
+mod cover;
 mod gaps;
 mod layout;
 mod needs;
@@ -22,6 +23,8 @@ use std::ops::{Div, Range};
 
 use pbs_job::{Machine, Node, Process};
 use pbs_profile::{Error, FreeSlots, Profile};
+
+use crate::budget::tally;
 
 pub use booking::{Booking, Mark};
 pub use capacity::Capacity;
@@ -320,6 +323,7 @@ impl Store {
     }
 
     fn take_core(&mut self, core: usize, over: &Range<u64>) -> Result<(), Error> {
+        tally::add(1);
         let site = self.known(core)?;
         let Some(over) = self.kept(over) else {
             return Ok(());
@@ -332,6 +336,7 @@ impl Store {
 
     /// Only for what was taken.
     fn give_core(&mut self, core: usize, over: &Range<u64>) -> Result<(), Error> {
+        tally::add(1);
         let site = self.known(core)?;
         let Some(over) = self.kept(over) else {
             return Ok(());
