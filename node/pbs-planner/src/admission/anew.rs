@@ -23,13 +23,17 @@ pub(crate) fn place_anew<'a, P>(
     let mut placings: Vec<Placing<'a>> = Vec::new();
     let mut nets = Vec::new();
     for request in requests {
-        match unplaced(booking.store(), request) {
+        if work.is_spent() {
+            work.cut();
+            return None;
+        }
+        match unplaced(booking.store(), request, work) {
             Some(placing) => placings.push(placing),
             None => nets.push(*request),
         }
     }
     for request in requests {
-        booking.remove(request.run);
+        booking.remove_within(request.run, work);
     }
     let held: Vec<_> = placings.iter().map(|placing| placing.hold_needs(booking)).collect();
     let mut planned = Vec::with_capacity(requests.len());
@@ -54,15 +58,10 @@ pub(crate) fn place_anew<'a, P>(
             if asked.core(process).is_none() {
                 let mut cores = asked.candidates(process, booking.store()).into_iter();
                 cores.find(|&core| {
-                    let mark = booking.mark();
                     asked.put(process, Some(core));
-                    let mut others = placings.clone();
-                    let found =
-                        place_with(booking, &mut asked, &mut others, core, test, work).is_ok();
-                    if found {
-                        placings = others;
-                    } else {
-                        booking.rollback(mark);
+                    let others = &mut placings[..];
+                    let found = place_with(booking, &mut asked, others, core, test, work).is_ok();
+                    if !found {
                         asked.put(process, None);
                     }
                     found

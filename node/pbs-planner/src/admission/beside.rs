@@ -57,8 +57,13 @@ pub fn admit_beside_within(
     let Some(test) = test else {
         return Err(declined);
     };
+    let places = movable_of(store, others, work);
     let mut booking = store.book();
-    match place_beside(&mut booking, request, others, test, work) {
+    let placed = match places {
+        Some(mut places) => place_beside(&mut booking, request, &mut places, test, work),
+        None => Err(None),
+    };
+    match placed {
         Ok(end_ns) => {
             booking.commit();
             let mut attempts = match declined {
@@ -144,13 +149,17 @@ fn earliest_by_test(
     by_search_ns: u64,
     work: &Budget,
 ) -> u64 {
+    let Some(mut places) = movable_of(store, others, work) else {
+        return by_search_ns;
+    };
     let mut booking = store.book();
     let mut accepts = |deadline_ns: u64| {
         let request = Request { deadline_ns, ..*request };
         let mark = booking.mark();
         let found = has_runtime(&request, deadline_ns)
-            && place_beside(&mut booking, &request, others, test, work).is_ok();
+            && place_beside(&mut booking, &request, &mut places, test, work).is_ok();
         booking.rollback(mark);
+        places.iter_mut().for_each(|placing| placing.move_back(0));
         found
     };
     let (mut declined_ns, mut accepted_ns) = (request.start_ns, by_search_ns);
@@ -161,6 +170,9 @@ fn earliest_by_test(
         } else {
             declined_ns = middle_ns;
         }
+    }
+    if accepted_ns.saturating_sub(declined_ns) > 1 {
+        work.cut();
     }
     accepted_ns
 }
@@ -180,25 +192,39 @@ fn is_forbidden(declined: &Declined) -> bool {
     !matches!(shortage, Shortage::Time { .. } | Shortage::MemoryTime { .. })
 }
 
+/// Returns what is left of those runs that can move. `None`: there is too little work to find out.
+fn movable_of<'a>(
+    store: &Store,
+    others: &[Request<'a>],
+    work: &Budget,
+) -> Option<Vec<Placing<'a>>> {
+    let mut placings = Vec::new();
+    for other in others {
+        if work.is_spent() {
+            work.cut();
+            return None;
+        }
+        placings.extend(movable(store, other, work));
+    }
+    Some(placings)
+}
+
 /// Places the processes of a job one after the other, each on the first core that has room
-/// for it and for all that is there. Returns when the last of them ends.
+/// for it and for all that is there. Returns when the last of them ends. If it fails, the booking
+/// is to be rolled back, and what has moved is to be moved back.
 ///
 /// # Errors
 ///
 /// The overload that is exceeded least; `None`: time is not what there is too little of.
-fn place_beside(
+fn place_beside<'a>(
     booking: &mut Booking<'_>,
-    request: &Request<'_>,
-    others: &[Request<'_>],
+    request: &Request<'a>,
+    others: &mut [Placing<'a>],
     test: &DemandTest,
     work: &Budget,
 ) -> Result<u64, Option<CoreOverload>> {
     booking.remove(request.run);
-    let of_others = |store: &Store| -> Vec<_> {
-        others.iter().filter_map(|other| movable(store, other)).collect()
-    };
-    let mut places = of_others(booking.store());
-    let mut asked = Placing::new(*request, booking.store(), None);
+    let mut asked = Placing::new(*request, booking.store(), None, work);
     if asked.working().next().is_none() {
         return Err(None);
     }
@@ -206,15 +232,11 @@ fn place_beside(
         let mut least: Option<CoreOverload> = None;
         let mut found = false;
         for core in asked.candidates(process, booking.store()) {
-            let mark = booking.mark();
             asked.put(process, Some(core));
-            match place_with(booking, &mut asked, &mut places, core, test, work) {
+            match place_with(booking, &mut asked, others, core, test, work) {
                 Ok(()) => found = true,
                 Err(why) => {
-                    booking.rollback(mark);
                     asked.put(process, None);
-                    // What was moved is where it was.
-                    places = of_others(booking.store());
                     if let NotPlaced::Overload { core, overload } = why {
                         let share_permille = test.share_permille;
                         let next = CoreOverload { core, share_permille, overload };
@@ -234,3 +256,6 @@ fn place_beside(
     let run = booking.store().run(request.run);
     Ok(run.map_or(request.start_ns, Run::end_ns))
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,14 +9,17 @@ use std::ops::Range;
 use super::demand::DemandTest;
 use super::edf::{earliest_deadline_first, Overload, Work};
 use super::independent::is_independent;
-use crate::budget::Budget;
+use crate::budget::{tally, Budget};
 use crate::reserve::net::{order, Net};
 use crate::store::{Booking, Interruption, Needs, Run, Store};
 use crate::{ProcessReservation, Progress, Request, RunId, TaskReservation};
 
 /// Steps of work that a task or a free stretch of a core counts as: each is looked at, ordered,
 /// given back and booked.
-const STEPS: u64 = 16;
+pub(super) const STEPS: u64 = 16;
+
+/// Stretches of a task, as they were before they were moved.
+type Moved = (usize, Vec<Range<u64>>);
 
 /// Reason why processes could not be placed by their deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +34,6 @@ pub(crate) enum NotPlaced {
 }
 
 /// A run that is being placed.
-#[derive(Clone)]
 pub(crate) struct Placing<'a> {
     pub(crate) request: Request<'a>,
     net: Net,
@@ -39,12 +41,22 @@ pub(crate) struct Placing<'a> {
     cores: Vec<Option<usize>>,
     /// Per task: the stretches in which it is executed.
     stretches: Vec<Vec<Range<u64>>>,
+    /// What was moved, the last at the end.
+    moved: Vec<Moved>,
 }
 
 impl<'a> Placing<'a> {
     /// Returns the remaining work of a run. Its processes keep the cores and places that they have
     /// in `run`, if they have any there.
-    pub(crate) fn new(request: Request<'a>, store: &Store, run: Option<&Run>) -> Self {
+    pub(crate) fn new(
+        request: Request<'a>,
+        store: &Store,
+        run: Option<&Run>,
+        work: &Budget,
+    ) -> Self {
+        let tasks = request.job.tasks.len() as u64;
+        work.add(STEPS * tasks);
+        tally::add(tasks);
         let request = request.not_before(store.now_ns());
         let net = Net::new(&request, store);
         let job = request.job;
@@ -65,7 +77,7 @@ impl<'a> Placing<'a> {
                 *core = Some(own);
             }
         }
-        Self { request, net, cores, stretches }
+        Self { request, net, cores, stretches, moved: Vec::new() }
     }
 
     pub(crate) fn run(&self) -> RunId {
@@ -157,6 +169,26 @@ impl<'a> Placing<'a> {
     fn clear(&mut self, process: usize) {
         for &task in &self.request.job.processes[process].tasks {
             self.stretches[task].clear();
+        }
+    }
+
+    /// Takes the tasks of a process from their places, to move them.
+    fn move_away(&mut self, process: usize) {
+        for &task in &self.request.job.processes[process].tasks {
+            self.moved.push((task, std::mem::take(&mut self.stretches[task])));
+        }
+    }
+
+    /// Returns the number of moves, to which [`Placing::move_back`] can return.
+    fn moves(&self) -> usize {
+        self.moved.len()
+    }
+
+    /// Moves all tasks back that were moved since there were so many moves.
+    pub(crate) fn move_back(&mut self, moves: usize) {
+        while self.moved.len() > moves {
+            let Some((task, stretches)) = self.moved.pop() else { return };
+            self.stretches[task] = stretches;
         }
     }
 
@@ -269,7 +301,7 @@ fn place_core(
         if !test.interrupts && is_interrupted(placing, process, &lengths, &stretches) {
             return Err(NotPlaced::Interrupted);
         }
-        placing.clear(process);
+        placing.move_away(process);
         let mut stretches = stretches.into_iter();
         let mut left = stretches.next().unwrap_or(0..0);
         for (task, mut length_ns) in lengths {
@@ -324,25 +356,42 @@ fn book(booking: &mut Booking<'_>, placings: &[&mut Placing<'_>]) -> Result<(), 
 
 /// Returns the remaining work of a run that may move: its processes are independent and have
 /// places.
-pub(crate) fn movable<'a>(store: &Store, request: &Request<'a>) -> Option<Placing<'a>> {
+pub(crate) fn movable<'a>(
+    store: &Store,
+    request: &Request<'a>,
+    work: &Budget,
+) -> Option<Placing<'a>> {
     let run = store.run(request.run)?;
-    let movable = run.messages.is_empty() && is_independent(request.job);
-    movable.then(|| Placing::new(*request, store, Some(run)))
+    let movable = run.messages.is_empty() && is_independent_within(request, work);
+    movable.then(|| Placing::new(*request, store, Some(run), work))
 }
 
 /// Returns the remaining work of a run whose processes are independent, on the cores that they
 /// have.
-pub(crate) fn unplaced<'a>(store: &Store, request: &Request<'a>) -> Option<Placing<'a>> {
+pub(crate) fn unplaced<'a>(
+    store: &Store,
+    request: &Request<'a>,
+    work: &Budget,
+) -> Option<Placing<'a>> {
     let run = store.run(request.run);
-    let movable = run.is_none_or(|run| run.messages.is_empty()) && is_independent(request.job);
+    let is_alone = run.is_none_or(|run| run.messages.is_empty());
+    let movable = is_alone && is_independent_within(request, work);
     movable.then(|| {
-        let mut placing = Placing::new(*request, store, run);
+        let mut placing = Placing::new(*request, store, run, work);
         placing.clear_all();
         placing
     })
 }
 
-/// Places all that can move on a core, with what is asked for.
+fn is_independent_within(request: &Request<'_>, work: &Budget) -> bool {
+    let tasks = request.job.tasks.len() as u64;
+    work.add(STEPS * tasks);
+    tally::add(tasks);
+    is_independent(request.job)
+}
+
+/// Places all that can move on a core, with what is asked for. If it fails, the placings and the
+/// booking are as they were before.
 pub(crate) fn place_with<'a>(
     booking: &mut Booking<'_>,
     asked: &mut Placing<'a>,
@@ -351,14 +400,37 @@ pub(crate) fn place_with<'a>(
     test: &DemandTest,
     work: &Budget,
 ) -> Result<(), NotPlaced> {
+    work.add(others.iter().map(|other| other.cores.len() as u64).sum());
     let here = others.iter_mut().filter(|other| other.is_on(core));
     let mut here: Vec<&mut Placing<'a>> = here.collect();
     here.push(asked);
-    place_all(booking, &mut here, core, test, work)
+    let mark = booking.mark();
+    let moves: Vec<usize> = here.iter().map(|placing| placing.moves()).collect();
+    let placed = place_all(booking, &mut here, core, test, work);
+    if placed.is_err() {
+        booking.rollback(mark);
+        for (placing, moves) in here.into_iter().zip(moves) {
+            placing.move_back(moves);
+        }
+    }
+    placed
 }
 
 /// Places those runs anew on that core. If it fails, the booking is to be rolled back.
 pub(crate) fn place_all(
+    booking: &mut Booking<'_>,
+    placings: &mut [&mut Placing<'_>],
+    core: usize,
+    test: &DemandTest,
+    work: &Budget,
+) -> Result<(), NotPlaced> {
+    let mark = booking.mark();
+    let placed = place_again(booking, placings, core, test, work);
+    booking.count_since(mark, work);
+    placed
+}
+
+fn place_again(
     booking: &mut Booking<'_>,
     placings: &mut [&mut Placing<'_>],
     core: usize,
@@ -371,7 +443,9 @@ pub(crate) fn place_all(
             return Err(NotPlaced::NoRoom);
         }
         // What a run has on the core is given up, and all of it is booked again.
-        work.add(STEPS * placing.request.job.tasks.len() as u64);
+        let tasks = placing.request.job.tasks.len() as u64;
+        work.add(STEPS * tasks);
+        tally::add(tasks);
         placing.leave(booking, core)?;
     }
     place_core(booking.store(), placings, core, test, work)?;

@@ -6,6 +6,10 @@ use std::ops::Range;
 use pbs_profile::Error;
 
 use super::{HeldAmount, Needs, Run, RunId, Store};
+use crate::budget::Budget;
+
+/// Steps of work of a change, with those of taking it back.
+const CHANGE: u64 = 64;
 
 /// Changes of a [`Store`] that are taken back unless they are committed: a job
 /// that is refused leaves no trace.
@@ -217,6 +221,18 @@ impl<'a> Booking<'a> {
         }
         self.done.push(Change::Removed(id, run));
         true
+    }
+
+    /// Removes like [`remove`](Self::remove), and counts what is given back.
+    pub(crate) fn remove_within(&mut self, id: RunId, work: &Budget) {
+        let mark = self.mark();
+        self.remove(id);
+        self.count_since(mark, work);
+    }
+
+    /// Counts the work of all changes since the mark.
+    pub(crate) fn count_since(&self, mark: Mark, work: &Budget) {
+        work.add(CHANGE * (self.done.len() - mark.0) as u64);
     }
 
     /// Returns the point to which [`rollback`](Self::rollback) can return.
