@@ -205,12 +205,36 @@ impl Profile {
     /// too briefly, linear in the steps before the hole; and no more than O(log n)
     /// for each time that `duration` fits into that time.
     pub fn find_first_hole(&self, need: u64, duration: u64, window: Range<u64>) -> Option<u64> {
+        self.count_first_hole(need, duration, window).0
+    }
+
+    /// The first hole like [`find_first_hole`](Self::find_first_hole), with the number of steps and
+    /// nodes that were looked at: a measure of the time that the question took.
+    ///
+    /// ```
+    /// # use pbs_profile::Profile;
+    /// let mut free = Profile::new(1);
+    /// for time in 0..1000 {
+    ///     free.subtract(10 * time..10 * time + 1, 1)?;
+    /// }
+    /// // Each of the stretches is too short by one.
+    /// let (found, looked_at) = free.count_first_hole(1, 10, 0..u64::MAX);
+    /// assert_eq!(found, Some(9_991));
+    /// assert!(looked_at >= 1000);
+    /// # Ok::<(), pbs_profile::Error>(())
+    /// ```
+    pub fn count_first_hole(
+        &self,
+        need: u64,
+        duration: u64,
+        window: Range<u64>,
+    ) -> (Option<u64>, u64) {
         let window = window.start.max(self.start())..window.end;
         if window.start > window.end {
-            return None;
+            return (None, 0);
         }
         if duration == 0 {
-            return Some(window.start);
+            return (Some(window.start), 0);
         }
         self.tree.first_hole(need, duration, &window)
     }
@@ -224,7 +248,7 @@ impl Profile {
     /// The first time in an interval at which at least `need` is there.
     pub fn first_at_least(&self, need: u64, over: Range<u64>) -> Option<u64> {
         let over = self.within(&over)?;
-        self.tree.first_hole(need, 1, &over)
+        self.tree.first_hole(need, 1, &over).0
     }
 
     /// The stretches of the window in which at least `need` is there all the time,

@@ -263,6 +263,7 @@ impl Attempt<'_, '_> {
                         self.hold(task, place)?;
                         place
                     }
+                    Err(Nowhere::Work) => return Err(self.no_work(task)),
                     Err(Nowhere::Time { end_ns }) => return Err(self.too_late(task, end_ns)),
                     Err(Nowhere::Needs) => {
                         // Of cores that were named, or of resources, which says nothing of others.
@@ -298,7 +299,8 @@ impl Attempt<'_, '_> {
             let transfer_ns = machine.transfer_ns(link, bytes);
             let latency_ns = machine.latency_ns(link);
             let window = sent_ns..u64::MAX;
-            let start_ns = store.link(link).find_first_hole(1, transfer_ns, window);
+            let link_profile = store.link(link);
+            let start_ns = choose::first_hole(link_profile, 1, transfer_ns, window, self.work);
             let start_ns = start_ns.ok_or_else(|| self.too_late(task, u64::MAX))?;
             let end_ns = start_ns.saturating_add(transfer_ns);
             let taken = self.booking.take_link(link, start_ns..end_ns);
@@ -319,11 +321,10 @@ impl Attempt<'_, '_> {
 
     /// The first place for a task on the core of its process.
     fn next_on(&self, task: usize, core: usize) -> Result<CoreInterval, Stop> {
-        self.work.add(PROFILE);
         let store = self.booking.store();
         let task_ns = store.duration_ns(core, self.net.insns[task]);
         let window = self.ready_ns[task]..u64::MAX;
-        let start_ns = store.core(core).find_first_hole(1, task_ns, window);
+        let start_ns = choose::first_hole(store.core(core), 1, task_ns, window, self.work);
         let start_ns = start_ns.ok_or_else(|| self.too_late(task, u64::MAX))?;
         let end_ns = start_ns.saturating_add(task_ns);
         if end_ns > self.request.deadline_ns || end_ns == u64::MAX {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Choice of the core for a process (Glaß 2024, 5.1.4.4).
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use pbs_profile::Profile;
 
-use crate::budget::Budget;
+use crate::budget::{tally, Budget};
 use crate::store::{Needs, Store};
 
-/// Steps that a question to a profile counts as: it goes through a tree.
+/// Steps that a question to a profile counts as at least: it goes through a tree.
 pub(super) const PROFILE: u64 = 16;
 
 /// Criterion for the best core of a process.
@@ -55,6 +55,8 @@ pub(crate) enum Nowhere {
     Time { end_ns: u64 },
     /// Too little memory or too little of a resource is free.
     Needs,
+    /// Too little work is left to find out.
+    Work,
 }
 
 /// Times of cores on which open processes of the same job have yet to run their
@@ -111,7 +113,7 @@ pub(crate) fn best(
 ) -> Result<CoreInterval, Nowhere> {
     let mut best: Option<((u64, u64), CoreInterval)> = None;
     let mut earliest_ns = u64::MAX;
-    let mut needs_lack = false;
+    let (mut needs_lack, mut is_cut) = (false, false);
     let (mut rate, mut task_ns, mut process_ns) = (None, 0, 0);
     for group in store.groups_by_rate() {
         work.add(1);
@@ -160,6 +162,7 @@ pub(crate) fn best(
                 let starts_ns = start_ns..=latest_ns;
                 match first_held(store, memory, want, span_ns, &starts_ns, work) {
                     Some(free_ns) if free_ns == start_ns => return Ok((start_ns, core as usize)),
+                    _ if work.is_spent() => return Err(Nowhere::Work),
                     Some(free_ns) => from_ns = free_ns,
                     None => return Err(Nowhere::Needs),
                 }
@@ -176,6 +179,7 @@ pub(crate) fn best(
             }
             Err(Nowhere::Time { end_ns }) => earliest_ns = earliest_ns.min(end_ns),
             Err(Nowhere::Needs) => needs_lack = true,
+            Err(Nowhere::Work) => is_cut = true,
         };
         // A core that others of the job still need delays them and is delayed
         // by them.
@@ -189,6 +193,7 @@ pub(crate) fn best(
     }
     match best {
         Some((_, place)) => Ok(place),
+        None if is_cut => Err(Nowhere::Work),
         None if needs_lack => Err(Nowhere::Needs),
         None => Err(Nowhere::Time { end_ns: earliest_ns }),
     }
@@ -214,8 +219,22 @@ fn first_held(
     Some(*starts_ns.start())
 }
 
+/// Asks a profile for its first hole. The steps that it looks at are counted.
+pub(super) fn first_hole(
+    profile: &Profile,
+    need: u64,
+    duration_ns: u64,
+    window: Range<u64>,
+    work: &Budget,
+) -> Option<u64> {
+    let (found, looked_at) = profile.count_first_hole(need, duration_ns, window);
+    tally::add(looked_at);
+    work.add(looked_at.max(PROFILE));
+    found
+}
+
 /// The first of the times that are asked for from which on the amount of the profile is free for so
-/// long, or to the deadline where that comes first.
+/// long, or to the deadline where that comes first. `None`: never, or too little work is left.
 fn first_free(
     (profile, amount): (&Profile, u64),
     deadline_ns: u64,
@@ -225,13 +244,12 @@ fn first_free(
 ) -> Option<u64> {
     let (from_ns, latest_ns) = (*starts_ns.start(), *starts_ns.end());
     let end_ns = deadline_ns.min(latest_ns.saturating_add(span_ns));
-    work.add(PROFILE);
-    let whole = profile.find_first_hole(amount, span_ns, from_ns..end_ns);
+    let whole = first_hole(profile, amount, span_ns, from_ns..end_ns, work);
     if whole.is_some() {
         return whole;
     }
     let mut start_ns = from_ns.max(deadline_ns.saturating_sub(span_ns));
-    while start_ns <= latest_ns {
+    while start_ns <= latest_ns && !work.is_spent() {
         work.add(PROFILE);
         let Some(taken_ns) = profile.first_below(amount, start_ns..deadline_ns) else {
             return Some(start_ns);
@@ -254,8 +272,7 @@ pub(crate) fn on_core(
     let (time, memory) = (store.core(core), store.memory(core));
     let mut from_ns = want.ready_ns;
     loop {
-        work.add(PROFILE);
-        let found = time.find_first_hole(1, task_ns.max(1), from_ns..u64::MAX);
+        let found = first_hole(time, 1, task_ns.max(1), from_ns..u64::MAX, work);
         let start_ns = found.ok_or(Nowhere::Time { end_ns: u64::MAX })?;
         let end_ns = start_ns.saturating_add(task_ns);
         let process_end_ns = start_ns.saturating_add(process_ns);
@@ -270,6 +287,7 @@ pub(crate) fn on_core(
             Some(free_ns) if free_ns == start_ns => {
                 return Ok(CoreInterval { core, start_ns, end_ns })
             }
+            _ if work.is_spent() => return Err(Nowhere::Work),
             Some(free_ns) => from_ns = free_ns,
             None => return Err(Nowhere::Needs),
         }

@@ -29,6 +29,8 @@ struct Search {
     candidate: u64,
     /// End of the hole that begins at the candidate.
     goal: u64,
+    /// Steps and nodes that were looked at.
+    looked_at: u64,
 }
 
 enum Outcome {
@@ -46,6 +48,7 @@ impl Search {
             until: window.end,
             candidate: window.start,
             goal: window.start.saturating_add(duration),
+            looked_at: 0,
         }
     }
 
@@ -74,9 +77,10 @@ impl Search {
     /// In the child `at` there is too little somewhere, and the hole can't end there.
     /// Of the children from there on that this is so of, the last: the hole begins
     /// in it at the earliest, wherever in those before it there is too little.
-    fn last_in_the_way(&self, inner: &Inner, at: usize, (pending, end): (u64, u64)) -> usize {
+    fn last_in_the_way(&mut self, inner: &Inner, at: usize, (pending, end): (u64, u64)) -> usize {
         let (mut last, mut goal) = (at, self.goal);
         for next in at + 1..inner.len() {
+            self.looked_at += 1;
             if goal <= inner.end(next, end) {
                 break;
             }
@@ -97,15 +101,22 @@ impl Search {
 impl Tree {
     /// The first time at or after `window.start` from which on the value is at
     /// least `need` for `duration`, which is not 0, and which ends by `window.end`.
-    pub(crate) fn first_hole(&self, need: u64, duration: u64, window: &Range<u64>) -> Option<u64> {
+    /// Returns also the number of steps and nodes that were looked at.
+    pub(crate) fn first_hole(
+        &self,
+        need: u64,
+        duration: u64,
+        window: &Range<u64>,
+    ) -> (Option<u64>, u64) {
         let mut search = Search::new(need, duration, window);
         if search.is_hopeless() {
-            return None;
+            return (None, 0);
         }
-        match self.search(self.root, self.height, (0, FOREVER), &mut search) {
+        let found = match self.search(self.root, self.height, (0, FOREVER), &mut search) {
             Outcome::Found => Some(search.candidate),
             Outcome::Never | Outcome::GoOn => None,
-        }
+        };
+        (found, search.looked_at)
     }
 
     /// In a node with what is pending for it and where it ends.
@@ -122,6 +133,7 @@ impl Tree {
         let inner = &self.inners[id];
         let mut at = inner.find(search.candidate);
         while at < inner.len() {
+            search.looked_at += 1;
             let child = &inner.items()[at];
             let end_of_child = inner.end(at, end);
             let extremes = child.extremes.raised(pending);
@@ -151,6 +163,7 @@ impl Tree {
         let leaf = &self.leaves[id];
         let first = leaf.find(search.candidate);
         for (at, value) in leaf.items().iter().enumerate().skip(first) {
+            search.looked_at += 1;
             let end_of_step = leaf.end(at, end);
             let outcome = if value.wrapping_add(pending) >= search.need {
                 search.enough_until(end_of_step)

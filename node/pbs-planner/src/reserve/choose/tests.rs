@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The order of gaps gives what asking every core gives.
 
-use pbs_job::{Core, Machine, Node};
+use pbs_job::{job_from_toml, Core, Machine, Node};
 
 use super::*;
-use crate::Balancing;
+use crate::reserve::{Lack, Request};
+use crate::strategies::{reserve_within, Options, Strategy};
+use crate::{Balancing, RunId};
 
 /// A small generator of its own, so that a failure can be repeated.
 fn next(state: &mut u64, end: u64) -> u64 {
@@ -87,4 +89,79 @@ fn the_best_core_is_that_of_a_look_at_every_core() {
         }
     }
     assert!(found > 500 && none > 100, "{found} found, {none} not");
+}
+
+/// A core with 5,000 gaps of 9 ns.
+fn gaps() -> Store {
+    let node = Node {
+        name: "n".into(),
+        memory_bytes: 1000,
+        cores: vec![Core { name: "c".into(), cpu: None, rate_insns_per_s: 1_000_000_000 }],
+        line: None,
+    };
+    let machine = Machine { name: None, tick_ns: 1, nodes: vec![node], ..Machine::default() };
+    let mut store = Store::new(machine, Balancing::Dynamic);
+    let mut booking = store.book();
+    for start_ns in (0..50_000).step_by(10) {
+        booking.take_core(0, start_ns..start_ns + 1).expect("the core is free");
+    }
+    booking.commit();
+    store
+}
+
+/// Processes whose second tasks are longer by 1 ns than each of the gaps: a question for each of
+/// them looks at all gaps.
+#[test]
+fn questions_count_the_gaps_that_they_look_at() {
+    let processes = "[[process]]\nmemory_bytes = 0\ntasks = [1, 10]\n";
+    let mut text = String::from("name = \"j\"\ndeadline_ns = 100_000\n");
+    for id in 1..=100 {
+        text += &processes.replace("memory", &format!("id = {id}\nmemory"));
+    }
+    let job = job_from_toml(&text).expect("a valid job");
+    let request = Request::new(RunId(0), &job);
+    let options = Options { strategies: vec![Strategy::EarliestFinish], ..Options::default() };
+    let mut store = gaps();
+    let mut booking = store.book();
+    let work = Budget::new(10_000_000);
+    tally::take();
+    let planned = reserve_within(&mut booking, &request, &options, &work);
+    let done = tally::take();
+    assert_eq!(planned.map(|planned| planned.end_ns), Ok(50_991));
+    assert!(done > 500_000 && done <= work.done(), "{done} in {} steps", work.done());
+    let few = Budget::new(100_000);
+    let refused = reserve_within(&mut booking, &request, &options, &few);
+    let refused = refused.expect_err("there is too little work");
+    assert_eq!(refused.best.lack, Lack::Work);
+    // No more than a question after the last step.
+    assert!(tally::take() < 100_000);
+}
+
+/// Memory of which there is enough again and again, but always for too short a time.
+#[test]
+fn a_search_for_memory_ends_with_the_work() {
+    let mut store = gaps();
+    let mut booking = store.book();
+    for start_ns in (0..50_000).step_by(10) {
+        booking.take_memory(0, start_ns..start_ns + 1, 1000).expect("it is free");
+    }
+    let needs = Needs { memory_bytes: 1, ..Needs::default() };
+    let want = Want {
+        ready_ns: 0,
+        deadline_ns: 50_000,
+        task_insns: 1,
+        process_insns: 1,
+        needs: &needs,
+        span_ns: 10,
+        goal: Goal::TaskEnd,
+    };
+    let (store, claims) = (booking.store(), Claims::new(booking.store()));
+    let few = Budget::new(1000);
+    let found = best(store, &want, &claims, &few, |_| true);
+    assert_eq!(found, Err(Nowhere::Work));
+    assert_eq!(on_core(store, &want, 0, &few), Err(Nowhere::Work));
+    let work = Budget::unbounded();
+    let found = best(store, &want, &claims, &work, |_| true);
+    assert_eq!(found, on_core(store, &want, 0, &work));
+    assert!(found.is_ok());
 }
