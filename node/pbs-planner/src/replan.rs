@@ -102,7 +102,12 @@ impl Replan {
         let lacks_memory = lacks_memory(store, &running);
         let order = |request: &Request<'_>| order(request, lacks_memory);
         running.sort_by_cached_key(order);
-        let found = self.in_order(store, &running, later, work).or_else(|why| {
+        // All orders are tried without their reservations.
+        let mut booking = store.book();
+        for request in &running {
+            booking.remove_within(request.run, work);
+        }
+        let found = self.in_order(&mut booking, &running, later, work).or_else(|why| {
             // What is more important goes first, but not where it has time and others
             // have not.
             let before = running.clone();
@@ -111,13 +116,20 @@ impl Replan {
                 (request.is_last, request.deadline_ns.min(awaited_by_ns))
             };
             running.sort_by_cached_key(|request| (by_deadline(request), order(request)));
-            if same_order(&before, &running) {
+            if work.is_spent() || same_order(&before, &running) {
                 Err(why)
             } else {
-                let found = self.in_order(store, &running, later, work);
-                found.map_err(|last| self.that_yields(store, &running, later, [why, last], work))
+                let found = self.in_order(&mut booking, &running, later, work);
+                found.map_err(|last| {
+                    self.that_yields(&mut booking, &running, later, [why, last], work)
+                })
             }
         });
+        if found.is_ok() {
+            booking.commit();
+        } else {
+            drop(booking);
+        }
         found.or_else(|why| self.by_deadline(store, &running, later, work).ok_or(why))
     }
 
@@ -125,7 +137,7 @@ impl Replan {
     /// there is none. Late jobs for which others wait come first, and then the less important one.
     fn that_yields(
         &self,
-        store: &mut Store,
+        booking: &mut Booking<'_>,
         running: &[Request<'_>],
         later: &[Request<'_>],
         mut refusals: [Box<NotReplanned>; 2],
@@ -142,7 +154,7 @@ impl Replan {
         });
         let mut refusals = refusals.into_iter();
         let found =
-            refusals.find(|refused| self.suffices(store, running, later, refused.run, work));
+            refusals.find(|refused| self.suffices(booking, running, later, refused.run, work));
         found.unwrap_or(last)
     }
 
@@ -150,7 +162,7 @@ impl Replan {
     /// and goes behind all others, unless it holds something. Nothing changes.
     fn suffices(
         &self,
-        store: &mut Store,
+        booking: &mut Booking<'_>,
         running: &[Request<'_>],
         later: &[Request<'_>],
         last: RunId,
@@ -164,9 +176,10 @@ impl Replan {
             *request = if is_free(request) { yielding.last() } else { yielding };
         }
         all.sort_by_key(|request| request.is_last);
-        let later = self.movable(store, &all, later);
-        let mut booking = store.book();
-        self.making_room(&mut booking, &all, &later, work).is_ok()
+        let start = booking.mark();
+        let suffices = self.in_order(booking, &all, later, work).is_ok();
+        booking.rollback(start);
+        suffices
     }
 
     /// Plans nets by the search and all that is independent by the demand test, with
@@ -211,19 +224,17 @@ impl Replan {
         Some(replanned)
     }
 
-    /// Plans the running jobs in the given order; otherwise like [`run`](Self::run).
+    /// Plans the running jobs in the given order; otherwise like [`run`](Self::run). Nothing is
+    /// reserved for them before, nor afterwards if it fails.
     fn in_order(
         &self,
-        store: &mut Store,
+        booking: &mut Booking<'_>,
         running: &[Request<'_>],
         later: &[Request<'_>],
         work: &Budget,
     ) -> Result<Replanned, Box<NotReplanned>> {
-        let later = self.movable(store, running, later);
-        let mut booking = store.book();
-        let replanned = self.making_room(&mut booking, running, &later, work)?;
-        booking.commit();
-        Ok(replanned)
+        let later = self.movable(booking.store(), running, later);
+        self.making_room(booking, running, &later, work)
     }
 
     /// Plans the running jobs in the given order, while more and more of the others make room.
@@ -288,8 +299,8 @@ impl Replan {
         moving: &[Request<'_>],
         work: &Budget,
     ) -> Result<Replanned, Box<NotReplanned>> {
-        for request in running.iter().chain(moving) {
-            booking.remove(request.run);
+        for request in moving {
+            booking.remove_within(request.run, work);
         }
         let mut held: Vec<Vec<Hold>> = Vec::with_capacity(running.len());
         for request in running {
@@ -422,3 +433,6 @@ fn order(request: &Request<'_>, lacks_memory: bool) -> (bool, bool, Reverse<u32>
     let priority = Reverse(request.job.priority);
     (request.is_last, is_free, priority, request.deadline_ns, request.run)
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,6 +25,9 @@ mod cut;
 
 pub use cut::CutShort;
 
+/// Steps of work that a task counts as when its net is measured, before anything is tried.
+const NET: u64 = 8;
+
 /// A rule by which tasks are planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Strategy {
@@ -184,8 +187,9 @@ fn reserve_counted(
     options: &Options,
     work: &Budget,
 ) -> Result<Planned, Box<Refused>> {
-    booking.remove(request.run);
+    booking.remove_within(request.run, work);
     let request = &request.not_before(booking.store().now_ns());
+    work.add(NET * request.job.tasks.len() as u64);
     let net = Net::new(request, booking.store());
     let refused = |process: usize, task: usize, lack: Lack| {
         let best = Refusal { process, task, lack, open_tasks: net.open_tasks };
