@@ -69,6 +69,11 @@ class Admission(abc.ABC):
     def reply(self, line: str) -> str:
         """Answer to a question in JSON, as one line of JSON."""
         answer = self.admit(AdmissionQuestion.from_json(json.loads(line)))
+        if not isinstance(answer, Plan | str):
+            raise TypeError(
+                f"{type(self).__name__}.admit returned {answer!r}; return a Plan, or a reason to "
+                f"decline the job, as text"
+            )
         return json.dumps({"declined": answer} if isinstance(answer, str) else answer.to_json())
 
     def serve(self, questions: TextIO | None = None, answers: TextIO | None = None) -> None:

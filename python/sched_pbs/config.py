@@ -160,15 +160,15 @@ class Config(Record):
             value = {key: _by_name(key, number) for key, number in value.items()}
         return super().from_json(value, where or "config")
 
-    def options(self) -> list[str]:
-        """Options of ``pbsctl sim`` that set these numbers."""
+    def options(self, option: str = "--config", before: str = "") -> list[str]:
+        """Options of ``pbsctl sim`` that set these numbers; ``before`` precedes each."""
         out = []
         for key, value in self.to_json().items():
             if isinstance(value, list):
                 text = ",".join(value) or "none"
             else:
                 text = str(value).lower() if isinstance(value, bool) else str(value)
-            out += ["--config", f"{key}={text}"]
+            out += [option, f"{before}{key}={text}"]
         return out
 
 

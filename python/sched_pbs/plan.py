@@ -133,6 +133,7 @@ class Plan(Record):
     """Plan for one or several CPUs."""
 
     KEYS: ClassVar[dict[str, str]] = {"processes": "process", "cpus": "cpu"}
+    MARKS: ClassVar[tuple[str, ...]] = ("process", "cpu")
 
     processes: list[Process] = dataclasses.field(default_factory=list)
     """Processes in the order of the file."""

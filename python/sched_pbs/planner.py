@@ -128,6 +128,10 @@ class Planner(abc.ABC):
     def reply(self, line: str) -> str:
         """Answer to a question in JSON, as one line of JSON; empty: the plan stays."""
         plan = self.answer(Question.from_json(json.loads(line)))
+        if plan is not None and not isinstance(plan, Plan):
+            raise TypeError(
+                f"{type(self).__name__}.answer returned {plan!r}; return a Plan or None"
+            )
         return "" if plan is None else json.dumps(plan.to_json())
 
     def serve(self, questions: TextIO | None = None, answers: TextIO | None = None) -> None:

@@ -29,6 +29,8 @@ class Record:
     KEYS: ClassVar[dict[str, str]] = {}
     # Field that a plain value stands for where the record has nothing else.
     SHORT: ClassVar[str | None] = None
+    # Keys of which a file has one at least; empty: the fields without a default suffice.
+    MARKS: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def from_json(cls, value: object, where: str = "") -> Self:
@@ -88,7 +90,12 @@ class Record:
             value = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
         except ValueError as error:
             raise FileError(f"this is neither JSON nor TOML: {error}") from error
-        return cls.from_json(value)
+        record = cls.from_json(value)
+        if cls.MARKS and not any(value.get(key) for key in cls.MARKS):
+            what = cls.__name__.lower()
+            what = f"this is no {what}" if value else f"this is empty, and no {what}"
+            raise FileError(f"{what}; it needs {' and '.join(cls.MARKS)}")
+        return record
 
     @classmethod
     def read(cls, file: str | pathlib.Path) -> Self:

@@ -46,6 +46,11 @@ class Options:
     """swap: factor by which an instruction on swapped memory is slower."""
     slowdowns: str | None = None
     """File of slow-downs of tasks beside each other."""
+    shared: str | None = None
+    """``"smt"``, ``"l2"``, ``"llc"`` or ``"node"``: what the CPUs of the plan share, where the file
+    of slow-downs has several."""
+    changes: tuple[tuple[int, Config], ...] = ()
+    """Changes of the policy while the plan is in force: the time of each in ns, and its numbers."""
     limit_ns: int | None = None
     """Simulated time after which the simulation stops."""
     max_answers: int | None = None
@@ -56,9 +61,11 @@ class Options:
     def arguments(self) -> list[str]:
         """Arguments of ``pbsctl sim``."""
         out = [] if self.config is None else self.config.options()
+        for at_ns, config in self.changes:
+            out += config.options("--change", f"{at_ns}ns:")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if value is None or field.name == "config":
+            if value is None or field.name in ("config", "changes"):
                 continue
             option, unit = _OPTIONS.get(field.name, (field.name, ""))
             out += ["--" + option.replace("_", "-"), f"{value}{unit}"]
@@ -91,7 +98,8 @@ class ProcessResult:
     ended_ns: int | None
     """End of its last task; None: it did not end."""
     deadline_ns: int
-    """Planned end plus plan buffer, on a node that is slower by the capacity buffer (3.3.6)."""
+    """The ``deadline`` of the process in the plan.  Without one: its planned end plus its plan
+    buffer, on a node that is slower by the capacity buffer (3.3.6)."""
     kept: bool
     """Whether it ended by its deadline."""
 
@@ -232,8 +240,21 @@ class Simulator:
         result = json.loads(line)
         check_version(result, self._command)
         if result["schema"].startswith("pbs.failure/"):
+            if planner is not None:
+                result = _renamed(result, self._bridge.command, type(planner).__name__)
             raise failure_of(result, command=self._command)
         return Simulation(result)
+
+
+def _renamed(value: Any, command: str, name: str) -> Any:
+    """Decoded JSON in which the planner has the name of its class."""
+    if isinstance(value, str):
+        return value.replace(f'"{command}"', name).replace(command, name)
+    if isinstance(value, list):
+        return [_renamed(part, command, name) for part in value]
+    if isinstance(value, dict):
+        return {key: _renamed(part, command, name) for key, part in value.items()}
+    return value
 
 
 def simulate(

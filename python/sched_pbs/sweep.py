@@ -39,6 +39,9 @@ def sweep(
     ends the sweep with its exception.
     """
     cases = list(cases)
+    for case in cases:
+        if not isinstance(case, Case):
+            raise TypeError(f"a case is a {type(case).__name__}; write Case(plan)")
     command = find_pbsctl(pbsctl)
     results: dict[int, Simulation] = {}
     todo = iter(enumerate(cases))

@@ -111,6 +111,22 @@ class Planners(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "wrote a plan that is not valid"):
             simulate(late_plan(), planner=Nonsense())
 
+    def test_an_error_names_the_class_and_not_how_it_is_asked(self) -> None:
+        class Nonsense(Planner):
+            def answer(self, question: Question) -> Plan | None:
+                return Plan([Process(1, [])])
+
+        class Number(Planner):
+            def answer(self, question: Question) -> Plan | None:
+                return 5  # type: ignore[return-value]
+
+        with self.assertRaises(RuntimeError) as caught:
+            simulate(late_plan(), planner=Nonsense())
+        self.assertIn("Nonsense", str(caught.exception))
+        self.assertNotIn("/proc/self/fd", str(caught.exception))
+        with self.assertRaisesRegex(TypeError, "Number.answer returned 5; return a Plan or None"):
+            simulate(late_plan(), planner=Number())
+
     def test_a_planner_and_a_scheduler_exclude_each_other(self) -> None:
         with self.assertRaisesRegex(ValueError, "leave one out"):
             simulate(late_plan(), Options(scheduler="stretch"), CatchUp())

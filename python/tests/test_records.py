@@ -103,10 +103,14 @@ class Records(unittest.TestCase):
             ({"process": [{**good, "tasks": [{"id": 4}]}]}, "has no planned_insns; add it"),
             ({"lease_ns": "2 hours"}, "write one of the units ns, us"),
             ({"cpu": [{"cpu": 0, "slots": ["idle 5x"]}]}, 'slot "idle 5x"'),
+            ({}, "this is empty, and no plan; it needs process and cpu"),
+            ({"plan_id": 5}, "this is no plan; it needs process and cpu"),
         ]:
             with self.subTest(plan=plan), self.assertRaises(FileError) as caught:
                 Plan.loads(json.dumps(plan))
             self.assertIn(words, str(caught.exception))
+        with self.assertRaisesRegex(FileError, "this is empty, and no plan"):
+            Plan.loads("")
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "plan.json")
             file.write_text("{")

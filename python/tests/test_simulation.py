@@ -60,6 +60,32 @@ class Simulations(unittest.TestCase):
         self.assertEqual(simulation.config.idle_policy, "least_slack")
         self.assertEqual(simulation.plans[0], plan)
 
+    def test_slow_downs_have_a_level_and_the_policy_changes(self) -> None:
+        plan = late_plan()
+        text = """
+            [[slowdown]]
+            victim = "far"
+            beside = [{ name = "2", level = "llc" }, { name = "2", level = "smt" }]
+            slowdown_permille = 1500
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "slowdowns.toml"
+            file.write_text(text, encoding="utf-8")
+            with self.assertRaisesRegex(PbsctlError, "add --shared"):
+                simulate(plan, Options(slowdowns=str(file)))
+            options = Options(slowdowns=str(file), shared="llc")
+            self.assertTrue(simulate(plan, options).ended)
+        changes = (
+            (5_000_000, Config(idle_policy="pieces", idle_piece_ns=2_000_000)),
+            (20_000_000, Config(thresholds=["t1"])),
+        )
+        options = Options(changes=changes)
+        expected = run_json(["sim", "-", *options.arguments()], json.dumps(plan.to_json()))
+        simulation = simulate(plan, options)
+        self.assertEqual(simulation.recording, expected)
+        changed = [event for event in simulation.events if event["kind"] == "configured"]
+        self.assertEqual([event["time_ns"] for event in changed], [5_000_000, 20_000_000])
+
     def test_lateness_is_counted_from_the_deadline(self) -> None:
         simulation = simulate(late_plan())
         far, other = simulation.process("far"), simulation.process(2)
@@ -200,6 +226,10 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(results, [simulate(plan) for plan in plans])
         self.assertEqual(told, [(number, 8) for number in range(1, 9)])
         self.assertEqual(sweep([]), [])
+
+    def test_a_sweep_is_of_cases(self) -> None:
+        with self.assertRaisesRegex(TypeError, r"a case is a Plan; write Case\(plan\)"):
+            sweep([late_plan()])  # type: ignore[list-item]
 
     def test_a_case_that_fails_ends_the_sweep(self) -> None:
         done: list[int] = []
