@@ -123,7 +123,9 @@ VERDICTS: list[tuple[str, dict[str, Any], str, list[Any], list[Any]]] = [
     ("plan", PLAN, "cpu", [], [[], [{"cpu": 0}]]),
     ("plan", PLAN, "config/idle_policy", ["pieces"], ["first"]),
     ("plan", PLAN, "config/thresholds", [["t1"]], [["t1", "t1"]]),
-    ("plan", PLAN, "config/sigma_t1_permille", ["106%"], ["1060", "0.9s"]),
+    ("plan", PLAN, "config/sigma_t1_permille", ["106%"], ["1060", "0.9s", 100_000]),
+    ("plan", PLAN, "config/least_progress_permille", ["20%", 200], ["200", 1001]),
+    ("plan", PLAN, "config/sigma_tm2_permille", ["20%", 200], ["200", 1001]),
     ("plan", PLAN, "process/0/tasks", [[1], ["_5M"], [2**48]], [[], ["5"], [0], [2**48 + 1]]),
     ("plan", PLAN, "process/0/tasks/0", [task(name="a")], [task(name=""), task(after=[""])]),
     ("plan", PLAN, "process/0/name", ["a"], [""]),
@@ -152,6 +154,7 @@ VERDICTS: list[tuple[str, dict[str, Any], str, list[Any], list[Any]]] = [
     ("machine", MACHINE, "resource/0/count", [2**56], [0, 2**56 + 1, "1"]),
     ("machine", MACHINE, "resource/0/nodes", [["n"]], [[], ["n", "n"], "n"]),
     ("machine", MACHINE, "device/0/kind", ["gpu"], [""]),
+    ("machine", MACHINE, "device/0/host_permille", ["20%", 200], ["200", 1001]),
     ("machine", MACHINE, "device/0/models", [["ocl"]], [[], [""]]),
 ]
 

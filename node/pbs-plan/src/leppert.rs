@@ -81,14 +81,7 @@ pub fn export(plan: &Plan) -> Result<String, Problem> {
     }
     let mut out = plan.processes.len().to_string();
     for (number, process) in plan.processes.iter().enumerate() {
-        if let Some(task) = process.tasks.iter().find(|task| task.wait_insns.is_some()) {
-            let message = format!(
-                "task {} of process {} has wait_insns, which Leppert's grammar has not; write TOML",
-                task.id,
-                process.label()
-            );
-            return Err(Problem::at(task.line, message));
-        }
+        check_expressible(process)?;
         append!(out, ";{number},{}", process.buffer_insns);
     }
     out.push_str(";;;");
@@ -107,6 +100,30 @@ pub fn export(plan: &Plan) -> Result<String, Problem> {
     }
     out.push('\n');
     Ok(out)
+}
+
+/// Refuses a process with anything that simulations read and the grammar has no place for.
+fn check_expressible(process: &Process) -> Result<(), Problem> {
+    let label = process.label();
+    let refuse = |line, what: String, key: &str| {
+        let message = format!("{what} has {key}, which Leppert's grammar has not; write TOML");
+        Err(Problem::at(line, message))
+    };
+    let keys = [
+        ("memory_bytes", process.memory_bytes != 0),
+        ("real_memory_bytes", process.real_memory_bytes.is_some()),
+        ("deadline", process.deadline_ns.is_some()),
+    ];
+    if let Some((key, _)) = keys.into_iter().find(|&(_, is_there)| is_there) {
+        return refuse(process.line, format!("process {label}"), key);
+    }
+    for task in &process.tasks {
+        let keys = [("wait_insns", task.wait_insns.is_some()), ("after", !task.after.is_empty())];
+        if let Some((key, _)) = keys.into_iter().find(|&(_, is_there)| is_there) {
+            return refuse(task.line, format!("task {} of process {label}", task.id), key);
+        }
+    }
+    Ok(())
 }
 
 fn parse(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Problem> {

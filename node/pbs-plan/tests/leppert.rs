@@ -127,6 +127,24 @@ fn the_export_refuses_what_the_grammar_has_not() {
             cpu(0).replace("[10]", "[{ planned_insns = 10, wait_insns = 3 }]"),
             "plan:3: task 0 of process 0 has wait_insns, which Leppert's grammar has not; write TOML",
         ),
+        (
+            cpu(0).replace("tasks", "memory_bytes = 4_096\ntasks"),
+            "plan:1: process 0 has memory_bytes, which Leppert's grammar has not; write TOML",
+        ),
+        (
+            cpu(0).replace("tasks", "real_memory_bytes = 4_096\ntasks"),
+            "plan:1: process 0 has real_memory_bytes, which Leppert's grammar has not; write TOML",
+        ),
+        (
+            cpu(0).replace("tasks", "deadline = \"1s\"\ntasks"),
+            "plan:1: process 0 has deadline, which Leppert's grammar has not; write TOML",
+        ),
+        (
+            "[[process]]\nid = 0\ntasks = [10]\n[[process]]\nid = 1\n\
+             tasks = [{ planned_insns = 10, after = [0] }]\n[[cpu]]\ncpu = 0\nslots = [0, 1]\n"
+                .into(),
+            "plan:6: task 0 of process 1 has after, which Leppert's grammar has not; write TOML",
+        ),
     ] {
         let problem = leppert::export(&from_toml(&text).unwrap()).unwrap_err();
         assert_eq!(problem.in_file("plan").to_string(), expected);
