@@ -214,7 +214,9 @@ fn factor(
     let permille: u64 = reader.number_in(line, key, value, range.clone())?;
     if !range.contains(&permille) {
         let between = pbs_text::between(*range.start(), *range.end());
-        let message = format!("{key} must be {between}, in thousandths of the time alone");
+        let found = pbs_text::underscored(permille);
+        let message =
+            format!("{key} is {found}; it must be {between}, in thousandths of the time alone");
         reader.problem(line, message);
         return None;
     }

@@ -59,7 +59,7 @@ high_permille = 1400
     has("f:4: slowdown_permille must be a whole number; it is in thousandths: write 1_500");
     has("f:5: there is no victim");
     has("f:7: there is no level l3");
-    has("f:8: slowdown_permille must be between 100 and 1_000_000");
+    has("f:8: slowdown_permille is 20; it must be between 100 and 1_000_000");
     has("f:9: beside is missing");
     has("f:9: the slow-down is missing");
     has("f:11: [[slowdown]] has no key besides; did you mean beside?");

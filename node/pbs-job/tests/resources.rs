@@ -121,8 +121,7 @@ fn what_is_wrong_with_an_amount_is_told_with_its_remedy() {
     assert_eq!(of("[\"matlab\"]"), [format!("file:7: resources is no table; {write}")]);
     assert_eq!(
         of("{ matlab = \"1\" }"),
-        ["file:7: resource matlab: the amount must be a number; write it without quotes: \
-          20_000_000"]
+        ["file:7: resource matlab: the amount is \"1\"; write 1 without quotes"]
     );
     let most = "72_057_594_037_927_936";
     assert_eq!(

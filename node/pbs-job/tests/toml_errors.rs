@@ -41,7 +41,7 @@ fn toml_of_jobs() {
     );
     assert_eq!(
         replaced("deadline_ns = 9", "deadline_ns = -9"),
-        ["job:2: deadline_ns must be between 1 and 4_611_686_018_427_387_904"]
+        ["job:2: deadline_ns is -9; it must be between 1 and 4_611_686_018_427_387_904"]
     );
     assert_eq!(
         replaced("deadline_ns = 9", "deadline_ns = 0"),
@@ -66,8 +66,8 @@ fn toml_of_jobs() {
     assert_eq!(
         cpus("[\n  2, \"a\",\n  -1, 3,\n  2, 4.5, 3 ]"),
         [
-            "job:4: a CPU must be a number; write it without quotes: 20_000_000",
-            "job:5: a CPU must be between 0 and 4_294_967_295",
+            "job:4: a CPU must be a number, and not \"a\"; write it without quotes: 1",
+            "job:5: a CPU is -1; it must be between 0 and 4_294_967_295",
             "job:6: cpus names CPU 2 twice; write each once",
             "job:6: a CPU must be a whole number; write it without point and exponent: 20_000_000",
             "job:6: cpus names CPU 3 twice; write each once",
@@ -82,10 +82,32 @@ fn toml_of_jobs() {
         ["job:3: process one has no memory size; add memory_bytes = 64_000_000, rather too much \
           than too little"]
     );
-    assert_eq!(replaced("3,", "-3,"), ["job:9: a task must be between 0 and 281_474_976_710_656"]);
+    assert_eq!(
+        replaced("3,", "-3,"),
+        ["job:9: a task is -3; it must be between 0 and 281_474_976_710_656"]
+    );
     assert_eq!(
         replaced("\"fork\", child = \"two\"", "\"fork\", child = \"twoo\""),
         ["job:10: task 1 names process twoo, which is not there; did you mean two?"]
+    );
+    assert_eq!(
+        replaced("\"fork\", child = \"two\"", "\"fork\", child = \"one\""),
+        ["job:10: task 1 forks process one, to which it belongs; name another process"]
+    );
+    // Nothing is said of the net where nobody knows which task is meant, or where there is none.
+    assert_eq!(
+        replaced("tasks = [4]", "tasks = [{ id = 0, insns = 4 }]"),
+        ["job:17: task id 0 is taken by line 9; choose another for task 0"]
+    );
+    let empty = "name = \"job\"\ndeadline_ns = 9\n";
+    assert_eq!(
+        told(job_from_toml(empty)),
+        ["job: the job has no process; add a [[process]] with id, memory_bytes and tasks"]
+    );
+    let idle = format!("{empty}[[process]]\nid = 1\nmemory_bytes = 5\ntasks = []\n");
+    assert_eq!(
+        told(job_from_toml(&idle)),
+        ["job:3: process 1 has no task; add one, or remove the process"]
     );
     assert_eq!(
         replaced("\"fork\", child = \"two\"", "\"spawn\""),
@@ -117,6 +139,32 @@ fn toml_of_jobs() {
         replaced("    { action = \"join\", child = \"two\" },\n", ""),
         ["job:16: task 2 is the last of process two and leads nowhere, and the process is never \
           joined; lead it to a join task of the process that forked it"]
+    );
+}
+
+/// Other than in plans, `after` of a job names tasks alone.
+#[test]
+fn a_process_is_no_task_to_wait_for() {
+    let after = |name: &str| {
+        let tasks = format!("[4, {{ insns = 5, after = [\"{name}\"] }}]");
+        let text = "name = \"job\"\ndeadline_ns = 9\n[[process]]\nid = 1\nname = \"one\"\n\
+                    memory_bytes = 5\ntasks = [{ name = \"load\", insns = 3 }, 4]\n[[process]]\n\
+                    id = 2\nname = \"two\"\nmemory_bytes = 5\ntasks = ";
+        told(job_from_toml(&format!("{text}{tasks}\n")))
+    };
+    assert_eq!(after("load"), ["valid"]);
+    assert_eq!(
+        after("one"),
+        ["job:12: task 3 waits for one: this is a process; name one of its tasks: load, or 1"]
+    );
+    assert_eq!(
+        after("one/load"),
+        ["job:12: task 3 waits for one/load: in a job, a task is named without its process; write \
+          load"]
+    );
+    assert_eq!(
+        after("laod"),
+        ["job:12: task 3 waits for task laod, which is not there; did you mean load?"]
     );
 }
 

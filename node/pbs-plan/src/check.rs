@@ -10,17 +10,21 @@ use std::collections::HashMap;
 use pbs_text::{between, underscored, Line, Problem, Problems};
 use pbs_uapi::{IDLE, MAX_BUFFER_INSNS, MAX_PROCESSES, MAX_SLOTS, MAX_SLOT_INSNS, NO_TASK};
 
-use crate::{order, After, Config, Cpu, Plan, Process, Slot, Task};
+use crate::{order, After, Config, Cpu, Plan, Process, Slot, Task, LEASE_NS};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
     let mut check = Check { plan, problems: Problems::default() };
     check.config();
-    check.names();
+    check.lease();
+    let are_told_apart = check.names();
     for process in &plan.processes {
         check.process(process);
     }
-    check.slots();
-    check.order();
+    // Otherwise, nobody knows which process a slot or a dependency means.
+    if are_told_apart {
+        check.slots();
+        check.order();
+    }
     check.problems.none()
 }
 
@@ -41,11 +45,24 @@ pub struct ConfigFault {
     pub why: &'static str,
 }
 
-/// All numbers that are out of their ranges.
+/// The least and the greatest value of each number. The ranges of the kernel leave no t2_task for
+/// the greatest of its t1; here, t1 leaves one.
+pub(crate) fn config_ranges(config: &Config) -> [(u64, u64); Config::COUNT] {
+    let mut ranges = config.ranges();
+    let place = |wanted: &str| Config::NAMES.iter().position(|name| *name == wanted);
+    if let (Some(t1), Some(t2)) = (place("sigma_t1_permille"), place("sigma_t2_permille")) {
+        ranges[t1].1 = ranges[t1].1.min(ranges[t2].1 - 1);
+    }
+    ranges
+}
+
+/// All numbers that are out of their ranges. A number without any value that would do is left out:
+/// the number on which its range depends is out of its own.
 pub fn config_faults(config: &Config) -> Vec<ConfigFault> {
-    let numbers = config.values().into_iter().zip(config.ranges());
+    let numbers = config.values().into_iter().zip(config_ranges(config));
     let numbers = numbers.enumerate();
-    let out = numbers.filter(|(_, (value, (least, most)))| !(least..=most).contains(&value));
+    let out = numbers
+        .filter(|(_, (value, (least, most)))| !(least..=most).contains(&value) && least <= most);
     out.map(|(index, (value, (least, most)))| ConfigFault {
         index,
         name: Config::NAMES[index],
@@ -102,8 +119,21 @@ impl Check<'_> {
         }
     }
 
-    /// Numbers and names of processes must tell them apart.
-    fn names(&mut self) {
+    fn lease(&mut self) {
+        let lease_ns = self.plan.lease_ns;
+        if lease_ns != 0 && !LEASE_NS.contains(&lease_ns) {
+            let (least, most) = (underscored(*LEASE_NS.start()), underscored(*LEASE_NS.end()));
+            let message = format!(
+                "lease_ns is {}; write 0 for none, or {least} to {most} (\"100ms\" to \"1h\")",
+                underscored(lease_ns)
+            );
+            self.problem(self.plan.lease_ns_line, message);
+        }
+    }
+
+    /// Checks that numbers and names of processes tell them apart; returns whether they do.
+    fn names(&mut self) -> bool {
+        let mut are_told_apart = true;
         let mut ids: HashMap<u32, &Process> = HashMap::new();
         let mut names: HashMap<&str, &Process> = HashMap::new();
         for process in &self.plan.processes {
@@ -111,6 +141,7 @@ impl Check<'_> {
                 self.problem(process.line, format!("process id {IDLE} means idle; choose another"));
             }
             if let Some(first) = ids.insert(process.id, process) {
+                are_told_apart = false;
                 self.problem(
                     process.line,
                     format!(
@@ -124,6 +155,7 @@ impl Check<'_> {
                 continue;
             };
             if let Some(first) = names.insert(name, process) {
+                are_told_apart = false;
                 self.problem(
                     process.line,
                     format!("process name {name} is taken{}; choose another", by_line(first.line)),
@@ -133,6 +165,7 @@ impl Check<'_> {
                 self.problem(process.line, message);
             }
         }
+        are_told_apart
     }
 
     fn process(&mut self, process: &Process) {

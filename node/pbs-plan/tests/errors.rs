@@ -112,11 +112,11 @@ command = \"sort /data\"
 cpu = -1
 slots = [\"idle\"]
 " => "\
-plan.toml:1: plan_id must be a number; write it without quotes: 20_000_000
+plan.toml:1: plan_id must be a number, and not \"one\"; write it without quotes: 1
 plan.toml:3: id must be a whole number; write it without point and exponent: 20_000_000
-plan.toml:4: a task must be a number; write it without quotes: 20_000_000
+plan.toml:4: a task is \"10\", which has no unit; write \"10M\", or 10 without quotes
 plan.toml:5: command must be a list of the program and its arguments: [\"sort\", \"/data/a\"]; there is no shell
-plan.toml:7: cpu must be between 0 and 4_294_967_295
+plan.toml:7: cpu is -1; it must be between 0 and 4_294_967_295
 plan.toml:8: \"idle\" has no length in instructions; write \"idle 5_000_000\"";
 
     wrong_numbers:
@@ -133,10 +133,10 @@ slots = [{ idle_insns = -5 }]
 " => "\
 plan.toml:2: sigma_t1_permille must be a whole number; it is in thousandths: write 1_050
 plan.toml:3: preemption_limit_ns must be a whole number; write 20_000_000
-plan.toml:4: max_preemptions must be between 1 and 1_000_000
-plan.toml:7: a task must be between 1 and 281_474_976_710_656
-plan.toml:7: real_insns must be between 0 and 281_474_976_710_656
-plan.toml:10: idle_insns must be between 1 and 281_474_976_710_656";
+plan.toml:4: max_preemptions is -1; it must be between 1 and 1_000_000
+plan.toml:7: a task is -1_000; it must be between 1 and 281_474_976_710_656
+plan.toml:7: real_insns is -5; it must be between 0 and 281_474_976_710_656
+plan.toml:10: idle_insns is -5; it must be between 1 and 281_474_976_710_656";
 
     more_slots_than_tasks:
 "[[process]]
@@ -194,7 +194,6 @@ tasks = [10]
 cpu = 0
 slots = [1]
 " => "\
-plan.toml:1: process a has no slot; add it to a [[cpu]] slots list or remove the process
 plan.toml:5: process id 1 is taken by line 1; choose another
 plan.toml:5: process name a is taken by line 1; choose another";
 
@@ -268,7 +267,39 @@ tasks = [10]
 [[cpu]]
 cpu = 0
 slots = [1]
-" => "plan.toml:2: sigma_t1_permille is 1_000; it must be between 1_001 and 100_000";
+" => "plan.toml:2: sigma_t1_permille is 1_000; it must be between 1_001 and 99_999";
+
+    a_t1_above_which_no_t2_is:
+"[config]
+sigma_t1_permille = 100_000
+[[process]]
+id = 1
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:2: sigma_t1_permille is 100_000; it must be between 1_001 and 99_999";
+
+    lease_is_none_or_in_its_range:
+"lease_ns = 5
+[[process]]
+id = 1
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:1: lease_ns is 5; write 0 for none, or 100_000_000 to 3_600_000_000_000 (\"100ms\" to \"1h\")";
+
+    numbers_of_other_types:
+"plan_id = true
+dealt_seq = 99999999999999999999999999999999999999999999
+lease_ns = \"5\"
+memory_bytes = [1]
+" => "\
+plan.toml:1: plan_id must be a number, and not true or false; write 1
+plan.toml:2: dealt_seq is too large; it must be between 0 and 18_446_744_073_709_551_615
+plan.toml:3: lease_ns is \"5\", which has no unit; write \"5ms\", or 5 without quotes
+plan.toml:4: memory_bytes must be a number, and not a list; write 20_000_000";
 
     thresholds_are_named:
 "[config]
@@ -319,7 +350,7 @@ idle_policy = 1
 
     dealt_seq_is_a_number:
 "dealt_seq = \"12\"
-" => "plan.toml:1: dealt_seq must be a number; write it without quotes: 20_000_000";
+" => "plan.toml:1: dealt_seq is \"12\"; write 12 without quotes";
 
     numbers_that_others_depend_on:
 "[config]

@@ -80,6 +80,16 @@ impl Quantity {
         }
     }
 
+    /// The unit that people use most.
+    pub(crate) fn usual_unit(self) -> &'static str {
+        match self {
+            Self::Insns => "M",
+            Self::Ns => "ms",
+            Self::Bytes => "MiB",
+            Self::Permille => "%",
+        }
+    }
+
     fn example(self) -> &'static str {
         match self {
             Self::Insns => "20M",

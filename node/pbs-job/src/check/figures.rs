@@ -12,8 +12,8 @@ use crate::amounts::amounts_fault;
 use crate::draft::{Draft, DraftProcess, DraftTask};
 use crate::{MAX_HOLDERS, MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, MAX_WORTH};
 
-/// Checks the figures of a job. Returns whether its processes have different numbers, without
-/// which nobody knows which task belongs to which process.
+/// Checks the figures of a job. Returns whether its processes and its tasks have different numbers:
+/// otherwise, nobody knows which task belongs to which process or leads to which other one.
 pub(super) fn check(draft: &Draft, problems: &mut Problems) -> bool {
     let mut figures = Figures { processes: draft.processes.len(), problems };
     figures.job(draft);
@@ -30,10 +30,12 @@ pub(super) fn check(draft: &Draft, problems: &mut Problems) -> bool {
         let tasks = work.get(&process.id).copied();
         figures.process(process, tasks, are_told_apart);
     }
+    let mut are_tasks_told_apart = true;
     let mut ids: HashMap<u32, &DraftTask> = HashMap::new();
     for task in &draft.tasks {
         figures.task(task, memory.get(&task.process).copied());
         if let Some(first) = ids.get(&task.id) {
+            are_tasks_told_apart = false;
             figures.problems.add(task.line, || {
                 format!(
                     "task id {} is taken{}; choose another for {}",
@@ -46,7 +48,7 @@ pub(super) fn check(draft: &Draft, problems: &mut Problems) -> bool {
             ids.insert(task.id, task);
         }
     }
-    are_told_apart
+    are_told_apart && are_tasks_told_apart
 }
 
 /// Returns the message about a job that must have ended before it may begin.

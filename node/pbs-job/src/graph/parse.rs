@@ -117,7 +117,8 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Written> {
         let bytes = reader.number_in(line, "memory_bytes", value, 0..=MAX_MEMORY_BYTES)?;
         if bytes > MAX_MEMORY_BYTES {
             let range = between(0, MAX_MEMORY_BYTES);
-            reader.problem(line, format!("memory_bytes must be {range}"));
+            let found = underscored(bytes);
+            reader.problem(line, format!("memory_bytes is {found}; it must be {range}"));
         }
         task.memory_bytes = bytes;
     }
@@ -126,7 +127,8 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Written> {
         repeat = reader.number_in(line, "repeat", value, 1..=MAX_TASKS as u64)?;
         if !(1..=MAX_TASKS).contains(&repeat) {
             let range = between(1, MAX_TASKS as u64);
-            reader.problem(line, format!("repeat must be {range}"));
+            let found = underscored(repeat as u64);
+            reader.problem(line, format!("repeat is {found}; it must be {range}"));
             return None;
         }
     }
@@ -195,7 +197,8 @@ fn edges(
             edge.bytes = reader.number_in(line, "bytes", value, 0..=MAX_MESSAGE_BYTES)?;
             if edge.bytes > MAX_MESSAGE_BYTES {
                 let range = between(0, MAX_MESSAGE_BYTES);
-                reader.problem(line, format!("bytes must be {range}"));
+                let found = underscored(edge.bytes);
+                reader.problem(line, format!("bytes is {found}; it must be {range}"));
             }
         }
         edge.transfer_ns = time(reader, &mut table, "transfer_ns", 0);
@@ -226,7 +229,8 @@ fn variant(reader: &mut Reader, line: Line, value: &Value<'_>, task: &str) -> Op
             let threads = reader.number_in(line, "threads", value, 1..=MAX_THREADS.into())?;
             if !(1..=MAX_THREADS).contains(&threads) {
                 let range = between(1, MAX_THREADS.into());
-                reader.problem(line, format!("threads must be {range}"));
+                let found = underscored(threads.into());
+                reader.problem(line, format!("threads is {found}; it must be {range}"));
                 return None;
             }
             Target::Threads(threads)
@@ -240,7 +244,8 @@ fn variant(reader: &mut Reader, line: Line, value: &Value<'_>, task: &str) -> Op
         let number = reader.insns(line, "insns", value, 0..=MAX_SLOT_INSNS)?;
         if number > MAX_SLOT_INSNS {
             let range = between(0, MAX_SLOT_INSNS);
-            reader.problem(line, format!("insns must be {range}"));
+            let found = underscored(number);
+            reader.problem(line, format!("insns is {found}; it must be {range}"));
         }
         insns = Some(number.max(1));
     }

@@ -113,7 +113,9 @@ pub(super) fn check(machine: &Machine, problems: &mut Problems) {
             problem(device.line, message);
         }
         if !(1..=MAX_COUNT).contains(&device.count.into()) {
-            let message = format!("count of device {kind} must be between 1 and {MAX_COUNT}");
+            let count = device.count;
+            let message =
+                format!("count of device {kind} is {count}; it must be between 1 and {MAX_COUNT}");
             problem(device.line, message);
         }
         if let Some(cpu) = device.host_cpu.filter(|cpu| !cpus.contains(cpu)) {
@@ -125,14 +127,18 @@ pub(super) fn check(machine: &Machine, problems: &mut Problems) {
         }
         if device.host_permille > 1000 {
             let message = format!(
-                "host_permille of device {kind} must be between 0 and 1000, for all of the time"
+                "host_permille of device {kind} is {}; it must be between 0 and 1000, for all of \
+                 the time",
+                underscored(device.host_permille.into())
             );
             problem(device.line, message);
         }
         let rates = 1..=MAX_BANDWIDTH_BYTES_PER_S;
-        if device.link_bytes_per_s.is_some_and(|rate| !rates.contains(&rate)) {
-            let most = underscored(MAX_BANDWIDTH_BYTES_PER_S);
-            let message = format!("link_bytes_per_s of device {kind} must be between 1 and {most}");
+        if let Some(rate) = device.link_bytes_per_s.filter(|rate| !rates.contains(rate)) {
+            let (rate, most) = (underscored(rate), underscored(MAX_BANDWIDTH_BYTES_PER_S));
+            let message = format!(
+                "link_bytes_per_s of device {kind} is {rate}; it must be between 1 and {most}"
+            );
             problem(device.line, message);
         }
     }

@@ -68,7 +68,9 @@ fn find_children(reader: &mut Reader, processes: &mut [Process]) -> Vec<bool> {
         }
     }
     let mut forked = vec![false; processes.len()];
-    for task in processes.iter_mut().flat_map(|process| &mut process.tasks) {
+    let tasks = processes.iter_mut().enumerate();
+    let tasks = tasks.flat_map(|(own, process)| process.tasks.iter_mut().map(move |of| (own, of)));
+    for (own, task) in tasks {
         let Some(Child::Named(name)) = &task.child else {
             continue;
         };
@@ -83,6 +85,14 @@ fn find_children(reader: &mut Reader, processes: &mut [Process]) -> Vec<bool> {
             });
             continue;
         };
+        if index == own {
+            reader.problem_with(task.task.line, || {
+                let verb = if task.task.kind == Kind::Fork { "forks" } else { "joins" };
+                let label = task.task.label();
+                format!("{label} {verb} process {name}, to which it belongs; name another process")
+            });
+            continue;
+        }
         forked[index] |= task.task.kind == Kind::Fork;
         task.child = Some(Child::Index(index));
     }

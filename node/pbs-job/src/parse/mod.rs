@@ -280,6 +280,7 @@ fn find_awaited(reader: &mut Reader, processes: &mut [Process]) {
             }
         }
     }
+    let by_process = labels_by_process(processes);
     // A number is one, also where a task has that name.
     for task in processes.iter().flat_map(|process| &process.tasks) {
         ids.insert(task.task.id.to_string(), task.task.id);
@@ -293,6 +294,9 @@ fn find_awaited(reader: &mut Reader, processes: &mut [Process]) {
             }
             reader.problem_with(line, || {
                 let label = task.task.label();
+                if let Some(instead) = of_process(&by_process, &name).filter(|_| !is_several) {
+                    return format!("{label} waits for {name}: {instead}");
+                }
                 let instead = match closest(&name, ids.keys().map(String::as_str)) {
                     _ if is_several => {
                         format!("which is the name of several tasks; {WRITE_AFTER}")
@@ -304,6 +308,42 @@ fn find_awaited(reader: &mut Reader, processes: &mut [Process]) {
             });
         }
     }
+}
+
+/// Most tasks of a process that a message lists.
+const MOST_LISTED: usize = 5;
+
+/// The tasks of each process, as `after` names them, by the name and the number of the process.
+fn labels_by_process(processes: &[Process]) -> HashMap<String, Vec<String>> {
+    let mut labels = HashMap::new();
+    for Process { process, tasks } in processes.iter().rev() {
+        let of_task = |task: &Task| match &task.task.name {
+            Some(name) => name.clone(),
+            None => task.task.id.to_string(),
+        };
+        let tasks: Vec<_> = tasks.iter().map(of_task).collect();
+        labels.insert(process.id.to_string(), tasks.clone());
+        labels.extend(process.name.clone().map(|name| (name, tasks)));
+    }
+    labels
+}
+
+/// What to write instead of the name of a process, or of a task with its process, as plans have it.
+fn of_process(labels: &HashMap<String, Vec<String>>, name: &str) -> Option<String> {
+    if let Some(tasks) = labels.get(name) {
+        let listed = tasks.iter().take(MOST_LISTED).map(String::as_str).collect::<Vec<_>>();
+        let instead = match &listed[..] {
+            [] => return None,
+            [only] => format!("name its task: {only}"),
+            [listed @ .., last] => {
+                format!("name one of its tasks: {}, or {last}", listed.join(", "))
+            }
+        };
+        return Some(format!("this is a process; {instead}"));
+    }
+    let (process, task) = name.split_once('/')?;
+    let is_there = labels.get(process)?.iter().any(|label| label == task);
+    is_there.then(|| format!("in a job, a task is named without its process; write {task}"))
 }
 
 /// Makes edges of the order of tasks and of the names of children.

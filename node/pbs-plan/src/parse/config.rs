@@ -5,6 +5,7 @@ use pbs_text::reader::{Reader, Table, Value};
 use pbs_text::Line;
 use toml::de::DeValue;
 
+use crate::check::config_ranges;
 use crate::{config_is_flag, config_words, Config, Plan, Threshold};
 
 /// Hint at the notation of thresholds.
@@ -41,7 +42,7 @@ pub(super) fn numbers(
             "dispatch" => word(reader, line, name, "dispatch", value),
             _ if config_is_flag(name) => reader.flag(line, name, value).map(u64::from),
             _ => {
-                let (least, most) = base.ranges()[index];
+                let (least, most) = config_ranges(base)[index];
                 reader.number_in(line, name, value, least..=most)
             }
         };

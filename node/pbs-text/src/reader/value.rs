@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeInteger, DeTable, DeValue};
 
 use super::{Reader, Table, Value};
 use crate::{between, underscored, Line, Quantity};
@@ -139,18 +139,21 @@ impl Reader {
                     }
                 }
             }
-            _ => {
-                self.problem(
-                    line,
-                    format!("{what} must be a number; write it without quotes: 20_000_000"),
-                );
+            other => {
+                let message = no_number(what, quantity, other, range);
+                self.problem(line, message);
                 return None;
             }
         };
         let number = number.and_then(|number| T::try_from(number).ok());
         if number.is_none() {
-            let (least, most) = (range.start(), range.end());
-            self.problem(line, format!("{what} must be {}", between(*least, *most)));
+            let written = match value.get_ref() {
+                DeValue::Integer(number) => written(number),
+                DeValue::String(text) => format!("\"{text}\""),
+                _ => "no number".into(),
+            };
+            let range = between(*range.start(), *range.end());
+            self.problem(line, format!("{what} is {written}; it must be {range}"));
         }
         number
     }
@@ -192,6 +195,60 @@ impl Reader {
         }
         found
     }
+}
+
+/// An integer for people, also one that fits into no type.
+fn written(number: &DeInteger<'_>) -> String {
+    let Ok(number) = i128::from_str_radix(number.as_str(), number.radix()) else {
+        return "too large".into();
+    };
+    let sign = if number < 0 { "-" } else { "" };
+    let amount = number.unsigned_abs();
+    let amount = u64::try_from(amount).map_or_else(|_| amount.to_string(), underscored);
+    format!("{sign}{amount}")
+}
+
+/// Describes what to write instead of a value that is no number.
+fn no_number(
+    what: &str,
+    quantity: Option<Quantity>,
+    value: &DeValue<'_>,
+    range: RangeInclusive<u64>,
+) -> String {
+    let example = example(quantity, &range);
+    let DeValue::String(text) = value else {
+        let kind = match value {
+            DeValue::Boolean(_) => "true or false",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+            _ => "a time",
+        };
+        return format!("{what} must be a number, and not {kind}; write {example}");
+    };
+    let is_number = text.starts_with(|first: char| first.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_digit() || c == '_');
+    let text = crate::shown(text);
+    match quantity {
+        _ if !is_number => {
+            format!(
+                "{what} must be a number, and not \"{text}\"; write it without quotes: {example}"
+            )
+        }
+        Some(quantity) => {
+            let unit = quantity.usual_unit();
+            format!(
+                "{what} is \"{text}\", which has no unit; write \"{text}{unit}\", or {text} \
+                 without quotes"
+            )
+        }
+        None => format!("{what} is \"{text}\"; write {text} without quotes"),
+    }
+}
+
+/// A number that is in most ranges; a count is mostly small.
+fn example(quantity: Option<Quantity>, range: &RangeInclusive<u64>) -> String {
+    let usual = if quantity.is_some() { 20_000_000 } else { 1 };
+    underscored(if range.contains(&usual) { usual } else { *range.start() })
 }
 
 /// Describes what to write instead of a number with a point or exponent.
