@@ -244,6 +244,30 @@ fn a_recording_without_a_beginning_has_no_other_policy() {
     assert!(ran.stderr.contains("there is no beginning of a plan"), "{}", ran.stderr);
 }
 
+/// A recording that begins with a snapshot has no input that another configuration could receive.
+#[test]
+fn a_recording_without_a_beginning_predicts_nothing() {
+    let plan = generated("rogue-task", "1");
+    let file = record("snapshot.inputs", &plan, &["--record-from", "780ms"]);
+    let ran = pbsctl(&["node", "replay", &file, "--config", "thresholds=t1"], "");
+    assert_eq!((ran.status, ran.stdout.as_str()), (1, ""), "{}", ran.stderr);
+    let words = "inputs are skipped, since the recording does not have the beginning of their plan";
+    assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    assert!(ran.stderr.contains("without --record-from"), "{}", ran.stderr);
+}
+
+/// The exit status is that of a replay: the prediction lacks what the recording lacks.
+#[test]
+fn a_prediction_from_a_part_is_incomplete() {
+    let file = record("part.inputs", &generated("rogue-task", "1"), &[]);
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() * 2 / 3]).unwrap();
+    let config = ["--config", "t1_spares_last_slot=true"];
+    let ran = pbsctl(&[&["--json", "node", "replay", &file], &config[..]].concat(), "");
+    assert_eq!(ran.status, 4, "{}", ran.stderr);
+    assert!(ran.json()["inputs"].as_u64() > Some(0), "{}", ran.stdout);
+}
+
 #[test]
 fn a_value_that_does_not_exist_is_refused() {
     let file = record("no-value.inputs", LATE, &[]);

@@ -42,7 +42,13 @@ impl Until {
             }
             Self::Number(number) => {
                 let time_ns = first(recording, |seq, _| seq == *number);
-                time_ns.ok_or_else(|| missing(format!("event {number}")))
+                time_ns.ok_or_else(|| {
+                    let instead = match numbers(recording) {
+                        Some((least, most)) => format!("write a number from {least} to {most}"),
+                        None => "it has no event at all".into(),
+                    };
+                    missing(format!("event {number}; {instead}"))
+                })
             }
             Self::Kind(kind) => {
                 let time_ns = first(recording, |_, found| found == *kind);
@@ -58,6 +64,13 @@ fn first(recording: &Recording, is_it: impl Fn(u64, EventKind) -> bool) -> Optio
     let emitted = replays.iter().flat_map(|replay| &replay.emitted);
     let found = emitted.filter(|emitted| is_it(emitted.seq, emitted.event.kind));
     found.map(|emitted| emitted.event.time_ns).min()
+}
+
+/// The least and the greatest number of an event; `None`: there is none.
+fn numbers(recording: &Recording) -> Option<(u64, u64)> {
+    let replays: Vec<CpuReplay> = recording.replay(true);
+    let numbers = || replays.iter().flat_map(|of| &of.emitted).map(|emitted| emitted.seq);
+    Some((numbers().min()?, numbers().max()?))
 }
 
 /// Time at which the first plan came into force, also if it did before the recording.

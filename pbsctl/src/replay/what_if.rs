@@ -12,7 +12,7 @@ use pbs_uapi::Event;
 use serde::Serialize;
 
 use crate::config_option::with_numbers;
-use crate::failure::Failure;
+use crate::failure::{Failure, INCOMPLETE};
 use crate::output::{counted, Output};
 
 /// Different events that are printed as text; `--json` has all.
@@ -105,8 +105,29 @@ pub(super) fn what_if(
         only_recorded: views(&differences.only_recorded),
         only_predicted: views(&differences.only_predicted),
     };
+    if view.inputs == 0 && view.partings.is_empty() {
+        return Err(Failure::Failed(format!(
+            "{}: --config has no input to replay: {}",
+            file.display(),
+            without_inputs(&view)
+        )));
+    }
     out.named("what-if").print(&view, || view.text() + &differences.text())?;
-    Ok(ExitCode::SUCCESS)
+    let is_whole =
+        recording.complete && recording.damage.is_empty() && view.lost == 0 && view.skipped == 0;
+    Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(INCOMPLETE) })
+}
+
+/// The reason for which no input could be replayed, and what to do instead.
+fn without_inputs(view: &View<'_>) -> String {
+    if view.skipped == 0 {
+        return "the recording has none; record while a plan is in force".into();
+    }
+    format!(
+        "{} skipped, since the recording does not have the beginning of their plan; start the \
+         recording before the plan is loaded, without --record-from",
+        counted(view.skipped, "input is", "inputs are")
+    )
 }
 
 /// Events of `these` without an equal one in `others`.  Events are equal if both are of the same
