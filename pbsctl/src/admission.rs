@@ -68,6 +68,9 @@ pub(crate) struct AdmissionView {
     end_ns: Option<u64>,
     /// The plan of all jobs so far, in TOML.
     plan: Option<String>,
+    /// Reason for which the command was not asked at all, as words that follow its name.
+    #[serde(skip)]
+    unasked: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -92,7 +95,11 @@ impl AdmissionView {
             (Verdict::Declined, _) => format!("declined: {why}"),
             (Verdict::Fallback, _) => "the built-in planner decided".into(),
         };
-        vec![("asked", self.command.clone()), ("answer", text)]
+        let asked = match &self.unasked {
+            Some(why) => format!("nobody: {} {why}", self.command),
+            None => self.command.clone(),
+        };
+        vec![("asked", asked), ("answer", text)]
     }
 }
 
@@ -106,6 +113,7 @@ impl Admission {
             why: None,
             end_ns: None,
             plan: None,
+            unasked: self.question(job, machine, lead_ns).text().err(),
         };
         match self.answer(job, machine, lead_ns) {
             Ok(Answer::Declined(why)) => {
@@ -125,8 +133,17 @@ impl Admission {
         }
     }
 
+    fn question<'a>(
+        &'a self,
+        job: &'a Job,
+        machine: &'a Machine,
+        lead_ns: u64,
+    ) -> AdmissionQuestion<'a> {
+        AdmissionQuestion { job, machine, plan: self.plan.as_ref(), lead_ns }
+    }
+
     fn answer(&self, job: &Job, machine: &Machine, lead_ns: u64) -> Result<Answer, String> {
-        let question = AdmissionQuestion { job, machine, plan: self.plan.as_ref(), lead_ns };
+        let question = self.question(job, machine, lead_ns);
         let plan = match question.ask(&self.command)? {
             AdmissionAnswer::Declined(why) => return Ok(Answer::Declined(why)),
             AdmissionAnswer::Plan(plan) => plan,

@@ -24,7 +24,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = CHECK_HELP)]
 pub(crate) struct CheckOptions {
-    /// The file, in TOML; - reads standard input
+    /// The file, in TOML or JSON; - reads standard input
     file: PathBuf,
 
     /// Draw the task net of a job, or a task graph, to FILE, as SVG
@@ -34,19 +34,28 @@ pub(crate) struct CheckOptions {
     /// Machine on whose fastest core the tasks of a job have their durations in the net
     #[arg(long, value_name = "FILE", requires = "net")]
     machine: Option<PathBuf>,
+
+    /// Kind of a file that shows none.
+    #[arg(skip = Kind::Plan)]
+    otherwise: Kind,
 }
 
 impl CheckOptions {
     /// The check of a file, without a picture.
     pub(crate) fn of(file: PathBuf) -> Self {
-        Self { file, net: None, machine: None }
+        Self { file, net: None, machine: None, otherwise: Kind::Plan }
+    }
+
+    /// The check that takes a file for a job if it shows no kind.
+    pub(crate) fn of_job(self) -> Self {
+        Self { otherwise: Kind::Job, ..self }
     }
 }
 
 pub(crate) fn check(out: Output, options: &CheckOptions) -> Result<ExitCode, Failure> {
     let file = &options.file;
     let text = files::read(file)?;
-    let (name, kind) = (files::name(file), Kind::of(&text));
+    let (name, kind) = (files::name(file), Kind::of(&text, options.otherwise));
     if options.net.is_some() && !matches!(kind, Kind::Job | Kind::Graph) {
         return Err(Failure::Usage(format!(
             "--net draws the task net of a job or a task graph, and {name} has none; name the file \
@@ -74,6 +83,7 @@ pub(crate) fn check(out: Output, options: &CheckOptions) -> Result<ExitCode, Fai
             )
         }
         Kind::Job => {
+            files::expect(kind, &text, file)?;
             let submission = job_of(text, file)?;
             if let Some(net) = &options.net {
                 let machine = options.machine.as_ref();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reading and writing files.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::num::NonZeroU32;
@@ -31,20 +32,43 @@ fn to_toml(text: String, file: &Path) -> Result<String, Failure> {
         .map_err(|problem| Failure::Invalid { file: name(file), problems: vec![problem] })
 }
 
-/// Keys by which JSON is a plan, a job, a task graph or a machine, and no recording.
+/// Keys by which JSON is a plan, a job, a task graph or a machine, and no recording. An empty object
+/// is such a file without its keys.
 #[derive(Deserialize)]
 struct Keys {
     process: Option<IgnoredAny>,
     cpu: Option<IgnoredAny>,
     task: Option<IgnoredAny>,
     node: Option<IgnoredAny>,
+    #[serde(flatten)]
+    others: BTreeMap<String, IgnoredAny>,
 }
 
 impl Keys {
     fn is_file(&self) -> bool {
         let keys = [&self.process, &self.cpu, &self.task, &self.node];
-        keys.into_iter().any(Option::is_some)
+        self.others.is_empty() || keys.into_iter().any(Option::is_some)
     }
+}
+
+/// Refuses JSON that is no plan, job, task graph or machine: with a mistake in its syntax, or with
+/// other keys.
+fn refuse_json(wanted: Kind, text: &str) -> Result<(), Problem> {
+    if !is_json(text) {
+        return Ok(());
+    }
+    toml_of_json(text)?;
+    let kind = wanted.name();
+    let message = format!(
+        "this is JSON, such as a recording or an answer of pbsctl --json, and no {kind}; write a \
+         {kind} in TOML or JSON{}",
+        match wanted {
+            Kind::Plan => " (see pbs-plan(5))",
+            Kind::Job | Kind::Graph => " (see pbs-job(5))",
+            Kind::Machine => " (see pbs-machine(5))",
+        }
+    );
+    Err(Problem::at(None, message))
 }
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -80,7 +104,15 @@ fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
     if error.kind() != ErrorKind::InvalidData {
         return Failure::file(name(file), error);
     }
-    let message = "this is not UTF-8 text, as plans, jobs and machines are; name another file";
+    let is_recording = File::open(file).is_ok_and(|file| {
+        let mut first = Vec::new();
+        file.take(64).read_to_end(&mut first).is_ok() && pbs_record::is_recording(&first)
+    });
+    let message = if is_recording {
+        format!("this is a recording of inputs; replay it: pbsctl node replay {}", file.display())
+    } else {
+        "this is not UTF-8 text, as plans, jobs and machines are; name another file".into()
+    };
     Failure::Invalid { file: name(file), problems: vec![Problem::at(None, message)] }
 }
 
@@ -137,8 +169,9 @@ impl Kind {
         }
     }
 
-    pub(crate) fn of(text: &str) -> Self {
-        Self::shown(text).map_or(Self::Plan, |(kind, _)| kind)
+    /// Intended kind of a text; `otherwise`: that of a text that shows none.
+    pub(crate) fn of(text: &str, otherwise: Self) -> Self {
+        Self::shown(text).map_or(otherwise, |(kind, _)| kind)
     }
 
     /// Intended kind of a text whose table is misspelled: [[taks]].
@@ -185,6 +218,8 @@ impl Kind {
 /// Refuses a file of another kind, and names its use. A file of no known kind is left to the check
 /// of the wanted kind.
 pub(crate) fn expect(wanted: Kind, text: &str, file: &Path) -> Result<(), Failure> {
+    refuse_json(wanted, text)
+        .map_err(|problem| Failure::Invalid { file: self::name(file), problems: vec![problem] })?;
     let Some((found, line)) = Kind::shown(text).filter(|&(found, _)| found != wanted) else {
         return Ok(());
     };
@@ -233,7 +268,7 @@ pub(crate) fn plan_of(text: &str, file: &Path) -> Result<Plan, Failure> {
             );
             Err(vec![Problem::at(None, message)])
         }
-        _ => toml(text),
+        _ => from_toml(text),
     };
     told(plan, file)
 }
@@ -249,18 +284,9 @@ pub(crate) fn any_plan_of(text: String, file: &Path) -> Result<Plan, Failure> {
     expect(Kind::Plan, &text, file)?;
     let plan = match Form::of(&text) {
         Form::Leppert => leppert::import(&text, 1, 0),
-        _ => toml(&text),
+        _ => from_toml(&text),
     };
     told(plan, file)
-}
-
-fn toml(text: &str) -> Result<Plan, Vec<Problem>> {
-    if Form::of(text) == Form::Json {
-        let message = "this is JSON, such as a recording or an answer of pbsctl --json; write the \
-                       plan in TOML (see pbs-plan(5))";
-        return Err(vec![Problem::at(None, message)]);
-    }
-    from_toml(text)
 }
 
 fn told(plan: Result<Plan, Vec<Problem>>, file: &Path) -> Result<Plan, Failure> {
@@ -279,6 +305,61 @@ pub(crate) fn other_format<'a>(file: &'a Path, written: &[&str]) -> Option<&'a s
     let ending = file.extension()?.to_str()?;
     let is = |format: &&str| ending.eq_ignore_ascii_case(format);
     (FORMATS.iter().any(is) && !written.iter().any(is)).then_some(ending)
+}
+
+/// Reader of the name of a file that gets TOML, for options.
+pub(crate) fn toml_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| named_for(path, "toml", "as TOML"))
+}
+
+/// Reader of the name of a file that gets a table in CSV, for options.
+pub(crate) fn csv_file() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| named_for(path, "csv", "as CSV"))
+}
+
+/// The name of a file, unless its ending promises another format than the written one.
+pub(crate) fn named_for(path: PathBuf, ending: &str, written: &str) -> Result<PathBuf, String> {
+    match other_format(&path, &[ending]) {
+        Some(other) => Err(format!(
+            "the file is written {written}, and not as {other}; name a file such as {}",
+            path.with_extension(ending).display()
+        )),
+        None => Ok(path),
+    }
+}
+
+/// Refuses one file for two options: the text of the later one would replace that of the first.
+pub(crate) fn refuse_same(options: &[(&str, Option<&Path>)]) -> Result<(), Failure> {
+    let mut taken: Vec<(&str, PathBuf)> = Vec::new();
+    let given = options.iter().filter_map(|&(option, path)| Some((option, path?)));
+    for (option, path) in given {
+        // Devices and pipes take one text after the other.
+        if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            continue;
+        }
+        let place = place(path);
+        if let Some((first, _)) = taken.iter().find(|(_, other)| *other == place) {
+            return Err(Failure::Usage(format!(
+                "{first} and {option} both name {}, and one text would replace the other; name \
+                 two files",
+                path.display()
+            )));
+        }
+        taken.push((option, place));
+    }
+    Ok(())
+}
+
+/// Absolute path of a file that need not exist.
+fn place(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")));
+        match (parent, path.file_name()) {
+            (Ok(parent), Some(name)) => parent.join(name),
+            _ => path.into(),
+        }
+    })
 }
 
 /// Reader of the name of a file that gets a picture, for options.

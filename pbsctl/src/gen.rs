@@ -11,6 +11,7 @@ use pbs_plan::{leppert, to_toml};
 use serde_json::json;
 
 use crate::failure::Failure;
+use crate::files;
 use crate::given::{Conditional, Given};
 use crate::output::Output;
 use crate::plans;
@@ -160,6 +161,14 @@ pub(crate) fn gen(out: Output, options: &Given<GenOptions>) -> Result<ExitCode, 
         return Ok(ExitCode::SUCCESS);
     }
     options.refuse_unread(&options.conditional())?;
+    if let Some(file) = &options.output {
+        let (ending, written) = match options.format {
+            Format::Toml => ("toml", "as TOML"),
+            Format::Leppert => ("log", "in Leppert's grammar"),
+        };
+        let named = files::named_for(file.clone(), ending, written);
+        named.map_err(|words| Failure::Usage(format!("--output: {words}")))?;
+    }
     let parameters = options.parameters();
     let mut plan = generate(&parameters).map_err(|error| {
         let option = error.parameter.replace('_', "-");

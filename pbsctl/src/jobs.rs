@@ -17,7 +17,7 @@ use crate::history_file::{variants, HistoryFile};
 /// Jobs from files, and what they are planned with.
 #[derive(Args, Debug)]
 pub(crate) struct JobFiles {
-    /// Jobs in TOML; - reads standard input
+    /// Jobs in TOML or JSON; - reads standard input
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<PathBuf>,
 
@@ -90,7 +90,7 @@ pub(crate) fn slowdowns_of(path: &Path) -> Result<Vec<Entry<String>>, Failure> {
 /// The machine that jobs are planned for, wherever one is.
 #[derive(Args, Debug)]
 pub(crate) struct MachineFile {
-    /// Machine to plan for, in TOML, instead of this node with all its CPUs
+    /// Machine to plan for, in TOML or JSON, instead of this node with all its CPUs
     #[arg(id = "machine", long, value_name = "FILE")]
     path: Option<PathBuf>,
 }

@@ -31,6 +31,7 @@ mod jobs;
 mod listing;
 mod manager;
 mod metrics;
+mod numbers;
 mod output;
 mod plan_show;
 mod planning;
@@ -70,6 +71,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 use clap_complete::CompleteEnv;
 use cli::{Cli, FileOptions, Verb};
+use numbers::with_remedy;
 use output::{write_err, write_out, Output};
 use plans::OfCpu;
 use stat::StatOptions;
@@ -78,7 +80,7 @@ fn main() -> ExitCode {
     // Where a shell asks what may come next, that is all that is done.
     let shell = CompleteEnv::with_factory(Cli::command).var(complete::VARIABLE);
     shell.complete();
-    let matches = match Cli::command().try_get_matches() {
+    let matches = match Cli::parser().try_get_matches() {
         Ok(matches) => matches,
         Err(told) => return tell(&told),
     };
@@ -151,20 +153,6 @@ fn wrong_usage(message: &str) -> failure::Failure {
         // The help is printed where a command is missing.
         None => "a command is missing; see --help".into(),
     })
-}
-
-/// Words of the standard library about numbers that cannot be read, and what to write instead.
-const NUMBERS: [(&str, &str); 4] = [
-    ("invalid digit found in string", "write a whole number, such as 5"),
-    ("cannot parse integer from empty string", "write a whole number, such as 5"),
-    ("number too large to fit in target type", "the number is too large; write a smaller one"),
-    ("invalid float literal", "write a number, such as 0.5"),
-];
-
-/// The message about a command line, with the remedy where a number cannot be read.
-fn with_remedy(text: &str) -> String {
-    let replaced = |text: String, (words, remedy): &(&str, &str)| text.replace(words, remedy);
-    NUMBERS.iter().fold(text.into(), replaced)
 }
 
 /// Prints what was asked for with `--help` or `--version`, or what is wrong with the

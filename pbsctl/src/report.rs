@@ -29,6 +29,10 @@ plan. It needs no other file and no network, and can be printed.
 Names of pictures: gantt, node-CPU, process-CPU-PROCESS, task-PROCESS-TASK, preemptions,
 deviations.";
 
+/// What to do about an empty file in the place of a recording.
+pub(crate) const EMPTY: &str = "this is empty; write a recording first, such as pbsctl --json sim \
+                                plan.toml > run.json";
+
 #[derive(Args, Debug)]
 #[command(after_help = REPORT_HELP)]
 pub(crate) struct ReportOptions {
@@ -73,6 +77,9 @@ pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, F
     let text = files::read(&options.file)?;
     let name = files::name(&options.file);
     let failed = |message: String| Failure::Failed(format!("{name}: {message}"));
+    if text.trim().is_empty() {
+        return Err(failed(EMPTY.into()));
+    }
     let form = Form::of(&text);
     if form == Form::Leppert || (form == Form::Toml && from_toml(&text).is_ok()) {
         return Err(failed(format!(

@@ -37,7 +37,7 @@ writes it to NAME-NUMBER.out.";
 #[derive(Args, Debug)]
 #[command(after_help = STEP_HELP)]
 pub(crate) struct StepOptions {
-    /// Job in TOML
+    /// Job in TOML or JSON
     #[arg(value_name = "JOB")]
     file: PathBuf,
 

@@ -44,7 +44,7 @@ pub(crate) struct TraceOptions {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Plan of the events, in TOML; may be repeated, in the order of coming into force
+    /// Plan of the events, in TOML or JSON; may be repeated, in the order of coming into force
     #[arg(long = "plan", value_name = "FILE")]
     pub(crate) plans: Vec<PathBuf>,
 
@@ -119,6 +119,9 @@ fn recorded(file: &Path, plans: Vec<Plan>, rate: Option<u64>) -> Result<Opened, 
     let text = files::read(file)?;
     let name = files::name(file);
     let failed = |message: String| Failure::Failed(format!("{name}: {message}"));
+    if text.trim().is_empty() {
+        return Err(failed(crate::report::EMPTY.into()));
+    }
     let first = text.lines().next().unwrap_or_default();
     if serde_json::from_str::<EventView>(first).is_err() || !first.contains("\"kind\"") {
         if !plans.is_empty() || rate.is_some() {

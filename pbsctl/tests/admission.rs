@@ -168,3 +168,16 @@ fn a_run_that_has_no_named_jobs_asks_no_command() {
         assert!(ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
     }
 }
+
+/// A command that was not asked is not said to have been.
+#[test]
+fn a_command_that_is_not_asked_is_named_so() {
+    let two = JOB.to_owned() + "[[process]]\nid = 9\nmemory_bytes = \"1MiB\"\ntasks = [5]\n";
+    let directory = directory("admission-unasked", &[("job.toml", &two), ("lab.toml", MACHINE)]);
+    let file = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let (job, machine) = (file("job.toml"), file("lab.toml"));
+    let arguments = ["job", "explain", &job, "--machine", &machine, "--admission", "command ./no"];
+    let ran = pbsctl(&arguments, "");
+    let words = "nobody: ./no is not asked about jobs of several processes";
+    assert!(ran.stdout.contains(words), "{}{}", ran.stdout, ran.stderr);
+}

@@ -51,7 +51,7 @@ const JOBS: &[Case] = &[
     (
         "{ action = \"fork\", child = \"right\" }",
         "{ action = \"fork\", child = \"left\" }",
-        &["job.toml:10: task 1", "circle"],
+        &["job.toml:10: task 1", "forks process left, to which it belongs"],
     ),
     // Torn.
     (
@@ -61,8 +61,12 @@ const JOBS: &[Case] = &[
     ),
     ("    { action = \"fork\", child = \"right\" },\n", "", &["job.toml:18: task 3"]),
     // Negative, huge and missing figures.
-    ("3000 }", "-3000 }", &["job.toml:9: insns must be between 0 and"]),
-    ("3000 }", "99999999999999999999 }", &["job.toml:9: insns must be between 0 and"]),
+    ("3000 }", "-3000 }", &["job.toml:9: insns is -3_000; it must be between 0 and"]),
+    (
+        "3000 }",
+        "99999999999999999999 }",
+        &["job.toml:9: insns is 99999999999999999999; it must be between 0 and"],
+    ),
     (
         "3000 }",
         "999_999_999_999_999_999 }",
@@ -105,7 +109,7 @@ const JOBS: &[Case] = &[
     ("id = 2\n", "id = 2\ncore = \"c9\"\n", &["job.toml:17: [[process]] has no key core"]),
     // Deadlines that are over before anything can start.
     ("1_000_000_000", "0", &["job.toml:2: deadline_ns is 0; it must be between 1 and"]),
-    ("1_000_000_000", "-5", &["job.toml:2: deadline_ns must be between 1 and"]),
+    ("1_000_000_000", "-5", &["job.toml:2: deadline_ns is -5; it must be between 1 and"]),
     (
         "1_000_000_000",
         "9_000_000_000_000_000_000",
@@ -127,7 +131,7 @@ const JOBS: &[Case] = &[
 
 const MACHINES: &[Case] = &[
     ("memory_bytes = 1_000_000\n", "", &["lab.toml:1: node n has no memory; add memory_bytes"]),
-    ("cpu = 1", "cpu = -1", &["lab.toml:5: cpu must be between 0 and"]),
+    ("cpu = 1", "cpu = -1", &["lab.toml:5: cpu is -1; it must be between 0 and"]),
     ("cpu = 1", "cpu = 0", &["lab.toml:1: cores c0 and c1", "correct one"]),
     ("rate_insns_per_s = 1_000_000", "rate_insns_per_s = 0", &["lab.toml:1:", "between 1 and"]),
     ("\"c1\"", "\"c0\"", &["lab.toml:1: core name \"c0\"", "choose another"]),
@@ -250,5 +254,88 @@ fn a_command_that_answers_has_a_line_a_time_and_a_user() {
         let ran = pbsctl(&[&["run", "job.toml"], options].concat(), "");
         assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{options:?}");
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn an_empty_command_is_no_scheduler() {
+    for line in ["command ", "command   "] {
+        let ran = pbsctl(&["sim", "-", "--scheduler", line], common::LATE);
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{line:?}");
+        assert!(ran.stderr.contains("the command line is empty; write it"), "{}", ran.stderr);
+    }
+}
+
+/// JSON with a mistake is JSON, whatever it was meant to be: the line of the mistake is named.
+#[test]
+fn a_mistake_in_json_is_named_with_its_line() {
+    let directory = directory("json-mistakes", &[("bad.json", "{\n \"cpu\": [,]\n}")]);
+    let (bad, good) = (directory.join("bad.json"), directory.join("job.toml"));
+    std::fs::write(&good, JOB).unwrap();
+    let (bad, good) = (bad.to_str().unwrap(), good.to_str().unwrap());
+    for arguments in [
+        &["plan", "check", bad][..],
+        &["job", "check", bad],
+        &["job", "explain", bad],
+        &["job", "explain", good, "--machine", bad],
+        &["cosched", "plan", bad],
+        &["sim", bad],
+        &["run", bad],
+    ] {
+        let ran = pbsctl(arguments, "");
+        assert_eq!(ran.status, 3, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("bad.json:2: this is no JSON: "), "{}", ran.stderr);
+    }
+    for (arguments, text, words) in [
+        (["plan", "check", "-"], "{}", "the plan has no process; add a [[process]]"),
+        (["plan", "check", "-"], "", "the plan has no process; add a [[process]]"),
+        (["job", "check", "-"], "{}", "the job has no name"),
+        (["job", "check", "-"], "", "the job has no deadline; add deadline_ns"),
+        (["plan", "check", "-"], "{\"a\": 1}", "and no plan; write a plan in TOML or JSON"),
+        (["job", "check", "-"], "{\"a\": 1}", "and no job; write a job in TOML or JSON"),
+    ] {
+        let ran = pbsctl(&arguments, text);
+        assert_eq!(ran.status, 3, "{arguments:?} {text}");
+        assert!(ran.stderr.contains(words), "{arguments:?} {text}: {}", ran.stderr);
+    }
+}
+
+/// A number below 0 is the value of its option, which says what to write.
+#[test]
+fn numbers_below_0_are_values() {
+    for (arguments, option) in [
+        (&["sim", "-", "--timer-delay", "-5"][..], "--timer-delay"),
+        (&["sim", "-", "--until", "-1"], "--until"),
+        (&["plan", "generate", "--seed", "-1"], "--seed"),
+        (&["plan", "dump", "--cpu", "-1"], "--cpu"),
+        (&["job", "explain", "job.toml", "--min-mem-percentage", "-1"], "--min-mem-percentage"),
+    ] {
+        let ran = pbsctl(arguments, common::LATE);
+        assert_eq!(ran.status, 2, "{arguments:?}");
+        let words = format!("invalid value '{}' for '{option}", arguments[arguments.len() - 1]);
+        assert!(ran.stderr.contains(&words), "{arguments:?}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("use '--"), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+/// Help names both forms of the files that commands read.
+#[test]
+fn help_names_both_forms_of_files() {
+    for command in [
+        &["plan", "check"][..],
+        &["job", "check"],
+        &["plan", "show"],
+        &["job", "explain"],
+        &["job", "submit"],
+        &["run"],
+        &["sim"],
+        &["cosched", "plan"],
+    ] {
+        let help = pbsctl(&[command, &["-h"]].concat(), "").stdout;
+        let is_read = |line: &&str| line.contains(" in TOML") && !line.contains("Write ");
+        for line in help.lines().filter(is_read) {
+            assert!(line.contains("JSON"), "{command:?}: {line}");
+        }
+        assert!(help.contains("JSON"), "{command:?}");
     }
 }

@@ -142,6 +142,29 @@ fn leppert_s_grammar_comes_back_by_import() {
         "{}",
         ran.stderr
     );
+    for (options, key) in [
+        (["--edge-permille", "500", "--message-permille", "0"], "after"),
+        (["--edge-permille", "500", "--message-permille", "1000"], "after"),
+        (["--memory-bytes", "4096..8192", "--memory-sigma-permille", "0"], "memory_bytes"),
+    ] {
+        let ran = small(&[&options[..], &["--format", "leppert"]].concat());
+        assert_eq!(ran.status, 2, "{options:?}: {}", ran.stdout);
+        let words = format!(" has {key}, which Leppert's grammar has not; write TOML");
+        assert!(ran.stderr.contains(&words), "{options:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_name_that_promises_another_format_is_refused() {
+    for (options, words) in [
+        (["-o", "x.json", "--format", "toml"], "written as TOML, and not as json; name a file"),
+        (["-o", "x.toml", "--format", "leppert"], "in Leppert's grammar, and not as toml; name"),
+    ] {
+        let ran = small(&options);
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{options:?}");
+        assert!(ran.stderr.contains(words), "{options:?}: {}", ran.stderr);
+        assert!(!std::path::Path::new(options[1]).exists(), "{options:?}");
+    }
 }
 
 #[test]

@@ -310,3 +310,25 @@ fn tasks_of_no_length_are_taken() {
         assert_eq!(ran.status, 0, "{}", ran.stderr);
     }
 }
+
+/// The machine of a directory does not replace its job.
+#[test]
+fn job_and_machine_go_to_two_files() {
+    let file = common::scratch("job-and-machine.toml");
+    let (file, folder) = (file.to_str().unwrap(), file.parent().unwrap().to_str().unwrap());
+    let import = ["plan", "import", folder, "--output", file, "--machine", file];
+    let ran = pbsctl(&import, "");
+    assert_eq!((ran.status, ran.stdout.as_str()), (2, ""));
+    assert!(ran.stderr.contains("--output and --machine both name"), "{}", ran.stderr);
+    let ran = pbsctl(&["plan", "import", "-", "--output", "plan.json"], "1;0,9;;0,0,1,1;");
+    assert_eq!((ran.status, ran.stdout.as_str()), (2, ""));
+    assert!(ran.stderr.contains("written as TOML, and not as json"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_plan_has_no_name() {
+    let import = ["plan", "import", "-", "--name", "x"];
+    let ran = pbsctl(&import, "1;0,9;;0,0,1,1;");
+    assert_eq!((ran.status, ran.stdout.as_str()), (2, ""));
+    assert!(ran.stderr.contains("--name is for jobs: for workflows, and"), "{}", ran.stderr);
+}

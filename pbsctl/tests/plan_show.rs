@@ -185,6 +185,25 @@ fn what_is_declined_writes_nothing() {
     assert!(files.iter().all(|file| Path::new(file).exists()));
 }
 
+/// A name that promises another format, or that two options share, loses what was meant for it.
+#[test]
+fn each_output_has_a_name_of_its_own_and_its_format() {
+    let directory = directory("plan-show-names", FILES);
+    let (json, one, link) =
+        (path(&directory, "x.json"), path(&directory, "x"), path(&directory, "./x"));
+    for (options, words) in [
+        (["--output", &json, "--node", "bob"], "written as TOML, and not as json; name a file"),
+        (["--csv", &json, "--seed", "1"], "written as CSV, and not as json; name a file"),
+        (["--output", &one, "--csv", &link], "--output and --csv both name"),
+        (["--gantt", &one, "--csv", &one], "--gantt and --csv both name"),
+    ] {
+        let ran = show(&directory, &["job.toml"], &options);
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{options:?}");
+        assert!(ran.stderr.contains(words), "{options:?}: {}", ran.stderr);
+        assert!(!Path::new(&json).exists() && !Path::new(&one).exists());
+    }
+}
+
 #[test]
 fn without_jobs_it_says_what_to_do() {
     let ran = pbsctl(&["plan", "show"], "");

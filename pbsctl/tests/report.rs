@@ -102,6 +102,8 @@ fn what_is_wrong_is_said() {
              pbsctl --json sim - > run.json",
         ),
         (&["report", "-", "--json"], "1;0,9;;;0,4,12,11;", 1, "this is a plan, not"),
+        (&["report", "-", "--json"], "", 1, "standard input: this is empty; write a recording"),
+        (&["node", "trace", "-", "--json"], "", 1, "standard input: this is empty; write a"),
         (&["report", "-", "--json"], "nonsense", 1, "standard input: this is not JSON"),
         (
             &["report", "/nonexistent/run.json", "--json"],

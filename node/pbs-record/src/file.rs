@@ -285,13 +285,18 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
+/// Whether a file begins as a recording.
+pub fn is_recording(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
 impl Recording {
     /// Reads a file.
     ///
     /// One that was cut short is read as far as it goes. What is not as it was written,
     /// and can be read, is noted.
     pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
-        if bytes.get(..8) != Some(&MAGIC[..]) || bytes.len() < HEADER_BYTES {
+        if !is_recording(bytes) || bytes.len() < HEADER_BYTES {
             return Err(ReadError::NoRecording);
         }
         let version = u32_at(bytes, 8);

@@ -20,7 +20,8 @@ mod what_if;
 
 pub use beginning::Beginning;
 pub use file::{
-    Damage, Hole, InputPart, KeptPlan, ReadError, Recording, Stretch, Writer, FORMAT_VERSION,
+    is_recording, Damage, Hole, InputPart, KeptPlan, ReadError, Recording, Stretch, Writer,
+    FORMAT_VERSION,
 };
 pub use recorder::Recorder;
 pub use replay::{CpuReplay, Difference, Emitted};

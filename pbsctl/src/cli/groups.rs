@@ -118,7 +118,7 @@ impl JobGroup {
             return Verb::Job(AnyJob { which, history: self.history });
         };
         match command {
-            JobCommand::Check(options) => Verb::Check(options),
+            JobCommand::Check(options) => Verb::Check(options.of_job()),
             JobCommand::Profile(options) => Verb::Profile(options),
             JobCommand::Explain(options) => Verb::Explain(options),
             JobCommand::Run(options) => Verb::Run(options),

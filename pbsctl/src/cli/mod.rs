@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::numbers::negative_numbers;
 use groups::{JobGroup, NodeCommand, PlanCommand, ServiceCommand};
 pub(crate) use statuses::STATUSES;
 pub(crate) use verb::{FileOptions, Verb};
@@ -74,6 +75,11 @@ enum Command {
 }
 
 impl Cli {
+    /// The command line, in which a number below 0 is the value of an option and no option.
+    pub(crate) fn parser() -> clap::Command {
+        negative_numbers(<Self as clap::CommandFactory>::command())
+    }
+
     /// Consumes the command line and returns the verb that it names.
     pub(crate) fn verb(self) -> Verb {
         match self.command {

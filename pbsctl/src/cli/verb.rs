@@ -250,7 +250,7 @@ impl Verb {
 /// One file to read.
 #[derive(clap::Args, Debug)]
 pub(crate) struct FileOptions {
-    /// The file, in TOML; - reads standard input
+    /// The file, in TOML or JSON; - reads standard input
     pub(crate) file: PathBuf,
 }
 

@@ -108,7 +108,7 @@ const ANY_RATE_INSNS_PER_MS: u64 = 1_000_000;
 /// Workloads and the machine to co-schedule them on.
 #[derive(Args, Debug)]
 struct Workloads {
-    /// Task graphs in TOML, one for each process; - reads standard input
+    /// Task graphs in TOML or JSON, one for each process; - reads standard input
     #[arg(required = true, value_name = "WORKLOAD")]
     workloads: Vec<PathBuf>,
 

@@ -79,7 +79,7 @@ planner stand beside it. Without a usable answer in time, the built-in planner d
 #[derive(Args, Debug)]
 #[command(after_help = EXPLAIN_HELP)]
 pub(crate) struct ExplainOptions {
-    /// Jobs in TOML; - reads standard input
+    /// Jobs in TOML or JSON; - reads standard input
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<PathBuf>,
 

@@ -66,7 +66,7 @@ pub(crate) struct ImportOptions {
     pub(crate) name: Option<String>,
 
     /// Write the machine of the directory to FILE
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = files::toml_file())]
     pub(crate) machine: Option<PathBuf>,
 
     /// Make a job of a workflow, for a machine of so many instructions per second
@@ -78,11 +78,15 @@ pub(crate) struct ImportOptions {
     pub(crate) runtime: Option<u64>,
 
     /// Write to FILE instead of standard output
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = files::toml_file())]
     pub(crate) output: Option<PathBuf>,
 }
 
 pub(crate) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, Failure> {
+    files::refuse_same(&[
+        ("--output", options.output.as_deref()),
+        ("--machine", options.machine.as_deref()),
+    ])?;
     if options.file.is_dir() {
         return glass::import(out, options);
     }
@@ -104,12 +108,19 @@ pub(crate) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, F
             files::name(&options.file)
         )));
     }
-    if options.machine.is_some() || options.job.is_some() || options.name.is_some() {
+    if options.machine.is_some() || options.job.is_some() {
         return Err(Failure::Usage(
-            "--machine, --job and --name are for the files of Glaß's prototype; name their \
-             directory instead of a file"
+            "--machine and --job are for the files of Glaß's prototype; name their directory \
+             instead of a file"
                 .into(),
         ));
+    }
+    if options.name.is_some() {
+        return Err(Failure::Usage(format!(
+            "--name is for jobs: for workflows, and for the directories of Glaß's prototype; {} \
+             is neither, leave --name out",
+            files::name(&options.file)
+        )));
     }
     if !text.contains(";;") {
         let what = if text.trim().is_empty() { "it is empty" } else { "it is none of these" };

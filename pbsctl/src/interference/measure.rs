@@ -70,7 +70,7 @@ pub(super) struct MeasureOptions {
     cache: Option<u64>,
 
     /// Write the slow-downs to FILE, for pbsctl sim --slowdowns
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = files::toml_file())]
     output: Option<PathBuf>,
 
     /// Write FILE although other programs use the CPUs

@@ -31,7 +31,7 @@ Pairs with too few runs are left out.";
 #[command(after_help = SHOW_HELP)]
 pub(super) struct ShowOptions {
     /// Write the slow-downs to FILE, for --slowdowns
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = files::toml_file())]
     output: Option<PathBuf>,
 
     #[command(flatten)]

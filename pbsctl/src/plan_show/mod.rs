@@ -49,7 +49,7 @@ const MOST_WIDTH: usize = 160;
 #[derive(Args, Debug)]
 #[command(after_help = SHOW_HELP)]
 pub(crate) struct PlanShowOptions {
-    /// Jobs in TOML; - reads standard input
+    /// Jobs in TOML or JSON; - reads standard input
     #[arg(value_name = "JOB")]
     jobs: Vec<PathBuf>,
 
@@ -61,7 +61,7 @@ pub(crate) struct PlanShowOptions {
     gantt: Option<PathBuf>,
 
     /// Write the plan of a node to FILE, in TOML, as the kernel executes it
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", value_parser = files::toml_file())]
     output: Option<PathBuf>,
 
     /// Node whose plan is written, if the jobs use several
@@ -76,14 +76,14 @@ pub(crate) struct PlanShowOptions {
     #[arg(long, requires = "output")]
     memory_order: bool,
 
-    /// Set a number of the policy in the written plan, as in [config] of a plan; with
+    /// Set a number of the policy in the plan that --output writes, as in [config] of a plan; with
     /// dispatch=thesis slots stay where they are planned
     #[arg(long, value_name = "KEY=VALUE", requires = "output", add = complete::config_keys())]
     config: Vec<String>,
 
     /// Write the plan of one job to FILE in the format of Glaß's prototype (listing 8), with times
     /// in ticks of the machine
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = files::csv_file())]
     csv: Option<PathBuf>,
 }
 
@@ -106,6 +106,11 @@ pub(crate) fn show(
             .into(),
         ));
     }
+    files::refuse_same(&[
+        ("--output", options.output.as_deref()),
+        ("--gantt", options.gantt.as_deref()),
+        ("--csv", options.csv.as_deref()),
+    ])?;
     let jobs = jobs::read(&options.jobs)?;
     let mut planning = options.planning.planning(device)?;
     let mut planned = Vec::new();

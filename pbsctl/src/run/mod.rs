@@ -218,7 +218,7 @@ fn read(options: &RunOptions) -> Result<Work, Failure> {
                 "{file} is a task graph, whose variants must be chosen; add --cosched"
             )));
         }
-        if files::Kind::of(&text) != files::Kind::Job {
+        if files::Kind::of(&text, files::Kind::Plan) != files::Kind::Job {
             if paths.len() > 1 {
                 let file = files::name(path);
                 return Err(Failure::Usage(format!(

@@ -48,7 +48,7 @@ the lateness of its process at its end, and its peak memory.";
 #[derive(Args, Debug)]
 #[command(after_help = RUN_HELP)]
 pub(crate) struct RunOptions {
-    /// Plan or jobs in TOML; - reads standard input. Without files, runs the submitted jobs
+    /// Plan or jobs in TOML or JSON; - reads standard input. Without files, runs the submitted jobs
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 

@@ -5,6 +5,7 @@ use std::io::{self, stdin, BufRead, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use pbs_text::json::toml_of_json;
 use serde::Deserialize;
@@ -15,6 +16,7 @@ use super::{simulated, SimOptions, Simulated};
 use crate::failure::{Failure, FAILED, INCOMPLETE};
 use crate::files;
 use crate::given::Given;
+use crate::numbers::{negative_numbers, with_remedy};
 use crate::output::Output;
 
 /// Maximum size of a line. A plan of a million tasks has less.
@@ -48,7 +50,7 @@ struct CaseOptions {
 pub(super) fn batch(out: Output) -> Result<ExitCode, Failure> {
     let out = Output { json: true, ..out };
     // Built once: parsing takes a clone of it.
-    let mut command = CaseOptions::command();
+    let mut command = negative_numbers(CaseOptions::command());
     let (mut has_failed, mut is_incomplete) = (false, false);
     let mut input = stdin().lock();
     for number in 1u64.. {
@@ -124,12 +126,15 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
 
 fn case(command: &mut clap::Command, line: &str, name: &str) -> Result<Simulated, Failure> {
     let usage = |message: String| Failure::Usage(format!("{name}: {message}"));
-    let case: Case = serde_json::from_str(line).map_err(|error| {
-        usage(format!(
-            "{error}; write {{\"plan\": {{...}}, \"options\": [\"--scheduler\", \"stretch\"]}} in one \
-             line"
-        ))
-    })?;
+    const WRITE: &str =
+        "write {\"plan\": {...}, \"options\": [\"--scheduler\", \"stretch\"]} in one line";
+    let value: Value =
+        serde_json::from_str(line).map_err(|error| usage(format!("{error}; {WRITE}")))?;
+    if !value.is_object() {
+        return Err(usage(format!("this is no object; {WRITE}")));
+    }
+    let case: Case =
+        serde_json::from_value(value).map_err(|error| usage(format!("{error}; {WRITE}")))?;
     // The plan is the file.
     let words = std::iter::once("-").chain(case.options.iter().map(String::as_str));
     let options = command
@@ -138,7 +143,15 @@ fn case(command: &mut clap::Command, line: &str, name: &str) -> Result<Simulated
         .map_err(|error| {
             let text = error.to_string();
             let text = text.lines().next().unwrap_or_default();
-            usage(text.trim_start_matches("error: ").into())
+            let text = text.trim_start_matches("error: ");
+            let remedy = match error.kind() {
+                ErrorKind::UnknownArgument => {
+                    "; write options of pbsctl sim alone, without the name of a file and without \
+                     --json"
+                }
+                _ => "",
+            };
+            usage(with_remedy(&format!("{text}{remedy}")))
         })?;
     if options.options.slowdowns.reads_stdin() {
         return Err(usage(
@@ -147,6 +160,13 @@ fn case(command: &mut clap::Command, line: &str, name: &str) -> Result<Simulated
         ));
     }
     let text = match case.plan {
+        Value::String(text) if !text.contains(['\n', '=', ';', '{']) => {
+            return Err(usage(format!(
+                "plan is \"{}\", and no plan; write the plan itself there, as an object or as \
+                 text, and not the name of its file",
+                pbs_text::shown(&text)
+            )));
+        }
         Value::String(text) => text,
         plan => toml_of_json(&plan.to_string())
             .map_err(|problem| Failure::Invalid { file: name.into(), problems: vec![problem] })?,

@@ -267,6 +267,9 @@ impl FromStr for SchedulerName {
         match text.split_once(' ') {
             None if text == "none" => Ok(Self::Nobody),
             None if text == "stretch" => Ok(Self::Stretch),
+            Some(("command", line)) if line.trim().is_empty() => Err("the command line is empty; \
+                 write it after the word command, such as \"command ./plan-anew\""
+                .into()),
             Some(("command", line)) => Ok(Self::Command(line.trim().into())),
             _ => Err("write none, stretch, or \"command LINE\"".into()),
         }
@@ -349,6 +352,10 @@ pub(crate) fn sim(out: Output, options: &Given<SimOptions>) -> Result<ExitCode, 
     let Some(file) = &options.file else {
         return batch::batch(out);
     };
+    files::refuse_same(&[
+        ("--ticks", options.ticks.as_deref()),
+        ("--record", options.record.as_deref()),
+    ])?;
     let plan = files::read_any_plan(file)?;
     let mut watch = ProgressLine::new();
     let simulated = simulated(options, plan, &files::name(file), &mut |progress| {
