@@ -159,6 +159,11 @@ fn an_own_planner_does_what_its_page_shows() {
 }
 
 #[test]
+fn the_plan_of_a_job_is_what_the_page_of_the_command_shows() {
+    check("pbsctl.rst", 1);
+}
+
+#[test]
 fn commands_beside_those_of_slurm_print_what_their_page_shows() {
     check("from-slurm.rst", 25);
 }

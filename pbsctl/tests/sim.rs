@@ -616,11 +616,16 @@ fn a_line_of_a_batch_that_fails_is_a_failure_and_the_others_are_simulated() {
         ("nonsense", "line 2: expected"),
         ("{}", "missing field `plan`"),
         ("{\"plan\": {}, \"option\": []}", "unknown field `option`"),
+        ("[]", "line 2: this is no object; write {"),
+        ("{\"plan\": \"plan.toml\"}", "write the plan itself there"),
+        ("{\"plan\": {}, \"options\": [\"--json\"]}", "and without --json"),
+        ("{\"plan\": {}, \"options\": [\"--seed\", \"-1\"]}", "unexpected argument '--seed'"),
+        ("{\"plan\": {}, \"options\": [\"--rate\", \"-1\"]}", "invalid value '-1' for '--rate"),
         ("{\"plan\": {}}", "the plan has no process"),
         ("{\"plan\": {\"cpu\": null}}", "null is no value here"),
         ("{\"plan\": {}, \"options\": [\"--lat\", \"1\"]}", "line 2: unexpected argument '--lat'"),
         ("{\"plan\": {}, \"options\": [\"--batch\"]}", "cannot be used with '--batch'"),
-        ("{\"plan\": \"cpu = 1\", \"options\": [\"plan.toml\"]}", "unexpected argument"),
+        ("{\"plan\": \"cpu = 1\", \"options\": [\"plan.toml\"]}", "without the name of a file"),
         (
             "{\"plan\": {}, \"options\": [\"--slowdowns\", \"-\"]}",
             "line 2: standard input has the lines of the batch",
@@ -660,4 +665,33 @@ fn a_line_of_a_batch_that_is_no_text_is_a_failure_and_the_others_are_simulated()
     assert_eq!(lines[0], lines[2]);
     assert!(lines[1].contains("pbs.failure/1"), "{}", lines[1]);
     assert!(lines[1].contains("line 2: byte 11 of this line is not UTF-8"), "{}", lines[1]);
+}
+
+/// Documentation/simulation.rst has these results of the sketch of a planner.
+#[test]
+fn the_sketch_does_on_generated_plans_what_its_page_says() {
+    let seconds_left = |scenario: &str, options: &[&str]| -> Vec<f64> {
+        let plan = pbsctl(&["plan", "generate", scenario], "").stdout;
+        let json = pbsctl(&[&["--json", "sim", "-"], options].concat(), &plan).json();
+        let processes = json["processes"].as_array().unwrap().iter();
+        let left = processes.map(|process| {
+            let ns = |key: &str| process[key].as_f64().unwrap();
+            (ns("deadline_ns") - ns("ended_ns")) / 1e9
+        });
+        left.collect()
+    };
+    let (stretch, spared) =
+        (["--scheduler", "stretch"], ["--scheduler", "stretch", "--early", "1000"]);
+    for (scenario, options, range) in [
+        ("scatter-gather", &[][..], 40.0..50.0),
+        ("scatter-gather", &stretch, -30.0..0.0),
+        ("scatter-gather", &spared, 40.0..50.0),
+        ("all-slightly-late", &[], 21.5..26.5),
+        ("all-slightly-late", &stretch, 1.5..3.5),
+        ("all-slightly-late", &spared, 1.5..3.5),
+    ] {
+        let left = seconds_left(scenario, options);
+        assert_eq!(left.len(), 3, "{scenario} {options:?}");
+        assert!(left.iter().all(|s| range.contains(s)), "{scenario} {options:?}: {left:?}");
+    }
 }

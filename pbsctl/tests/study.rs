@@ -178,6 +178,15 @@ fn a_sweep_says_which_bars_are_reached() {
     assert_eq!(pbsctl(&[&arguments[..], &["--load", "70"]].concat(), "").status, 2);
 }
 
+/// The table of Documentation/simulation.rst is what the command prints.
+#[test]
+fn the_page_of_simulations_has_the_table_of_schedulers() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../Documentation/simulation.rst");
+    let page = std::fs::read_to_string(page).unwrap();
+    let ran = pbsctl(&["study", "compare", "--use-unallocated", "--format", "rst"], "");
+    assert!(page.contains(ran.stdout.trim_end()), "the page has other numbers:\n{}", ran.stdout);
+}
+
 #[test]
 fn the_configuration_of_compared_plans_is_checked() {
     let refused = |option: &str, value: &str| {
