@@ -617,7 +617,7 @@ mod tests {
             soft_permille: None,
             duration_s: None,
             area_s: None,
-            valid: vec![0..FOREVER],
+            valid: std::iter::once(0..FOREVER).collect(),
         };
         let limits = vec![limit(Whom::Everyone), limit(Whom::Group("known".into()))];
         let mut system = System::new(&machine, Rules { limits, ..Rules::default() });

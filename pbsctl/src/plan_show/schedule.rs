@@ -21,7 +21,8 @@ pub(super) fn schedule(planning: &Planning, planned: &[Answered]) -> Schedule {
         };
         let job = &answered.job;
         let mut awaited: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (task, before) in plan_building::awaited(job, run) {
+        // With more than a plan may have, there is no plan to show.
+        for (task, before) in plan_building::awaited(job, run).unwrap_or_default() {
             awaited.entry(task).or_default().push(before);
         }
         let critical = critical_path(job, run).into_iter();
