@@ -853,8 +853,7 @@ impl Jobs {
             programs.push(ProgramEnd::new(number, exited));
         }
         let ends = self.controller.ends(run);
-        let completed =
-            ends.is_some_and(|ends| ends.iter().all(|end| *end == Some(End::Complete)));
+        let completed = ends.is_some_and(|ends| ends.iter().all(|end| *end == Some(End::Complete)));
         let result = RunResult::of(&Facts {
             cancelled: active.cancelled.as_deref(),
             over_memory,
@@ -1687,8 +1686,8 @@ mod tests {
         assert_eq!(asked_first("pbs-lost", true), (Outcome::Unknown, false, Some(5)));
     }
 
-    /// The end of a job tells what processes have used that its programs have started, and the next
-    /// run has memory for them.
+    /// The end of a job tells what processes have used that its programs have started. The next run
+    /// has no more memory for them than its user has asked for.
     #[test]
     fn processes_that_programs_start_are_counted_with_the_job() {
         let directory = std::env::temp_dir().join(format!("pbs-others-{}", std::process::id()));
@@ -1718,7 +1717,8 @@ mod tests {
         let figures = jobs.figures_of(RunId(outcome.run.unwrap())).unwrap();
         assert_eq!(figures.usage, outcome.usage);
         jobs.admit(job("script", 4_000_000_000), &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
-        assert_eq!(jobs.runs[0].job.processes[0].memory_bytes, 40 << 20);
+        let asked_bytes = job("script", 4_000_000_000)[0].job.processes[0].memory_bytes;
+        assert_eq!(jobs.runs[0].job.processes[0].memory_bytes, asked_bytes);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -62,24 +62,31 @@ pub fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
             *task_bytes = (*task_bytes).min(memory_bytes);
         }
     }
-    add_memory_of_others(&mut predicted, history);
+    let asked_bytes = memory_bytes_of(job);
+    add_memory_of_others(&mut predicted, asked_bytes, history);
     (predicted, forecasts)
 }
 
 /// Adds the memory of processes that the programs of earlier runs have started to that of the initial
 /// process, which lives as long as the job: nobody knows which process has started them, and when.
-/// The job never gets less than its processes need by themselves.
-fn add_memory_of_others(job: &mut Job, history: &JobHistory) {
+/// The job never gets less than its processes need by themselves, and for others not more than its
+/// user has asked for: what a group has had includes file cache, which grows to its limit.
+fn add_memory_of_others(job: &mut Job, asked_bytes: u64, history: &JobHistory) {
     let programs = job.processes.iter().map(|process| (process.id, fingerprint(process)));
     let Some(whole_bytes) = history.group_memory_bytes(programs) else {
         return;
     };
-    let own_bytes = job.processes.iter().map(|process| process.memory_bytes);
-    let more_bytes = whole_bytes.saturating_sub(own_bytes.fold(0, u64::saturating_add));
+    let more_bytes = whole_bytes.min(asked_bytes).saturating_sub(memory_bytes_of(job));
     if let Some(initial) = job.initial_process() {
         let memory_bytes = &mut job.processes[initial].memory_bytes;
         *memory_bytes = memory_bytes.saturating_add(more_bytes);
     }
+}
+
+/// Returns the memory of all processes of a job.
+fn memory_bytes_of(job: &Job) -> u64 {
+    let processes = job.processes.iter().map(|process| process.memory_bytes);
+    processes.fold(0, u64::saturating_add)
 }
 
 /// Returns the expected lengths of a run's tasks, for the collector of its figures. `number`
@@ -184,8 +191,9 @@ mod tests {
     fn memory_of_processes_that_programs_start_is_reserved() {
         let text = JOB.replace("tasks = [{", "tasks = [{ id = 0,")
             + "[[process]]\nid = 9\nmemory_bytes = 1000\ncommand = [\"c\"]\ntasks = [300]\n";
-        let job = job_from_toml(&text).unwrap();
+        let mut job = job_from_toml(&text).unwrap();
         assert_eq!(job.processes.len(), 3);
+        job.processes[0].memory_bytes = 60_000;
         let memory = |whole_bytes| {
             let mut history = JobHistory::default();
             let mut processes: Vec<_> = expected(&job, |index| index as u32)
@@ -217,6 +225,8 @@ mod tests {
         assert_eq!(memory(50_000), (50_000 - 6001, 50_000));
         assert_eq!(memory(6001), (0, 6001));
         assert_eq!(memory(7), (0, 6001));
+        // File cache grows to the limit: the user's figure bounds what is added, and may be lowered.
+        assert_eq!(memory(90_000), (61_000 - 6001, 61_000));
     }
 
     #[test]
