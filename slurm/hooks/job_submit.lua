@@ -207,10 +207,15 @@ end
 
 -- Between its release by the planner and its start a job has a priority and no node yet. Slurm
 -- itself lets no user have more for a job that runs; a running job may become smaller.
+local JOB_PENDING = 0
 local JOB_RUNNING = 1
 
 local function is_released(record)
 	return record.priority ~= 0 and (record.job_state or 0) % 256 ~= JOB_RUNNING
+end
+
+local function has_begun(record)
+	return (record.job_state or 0) % 256 ~= JOB_PENDING
 end
 
 -- An empty name takes the job out of its reservation.
@@ -250,6 +255,11 @@ function slurm_job_modify(job, record, partitions, uid)
 		end
 	end
 	if not is_operator(uid) then
+		-- Slurm ends a job with its reservation, unless it has left that.
+		if is_ours and has_begun(record) and is_moved(job, record) then
+			return refuse(slurm.ESLURM_ACCESS_DENIED, string.format(
+				"Job %s has begun, and its reservation can't be changed", record.job_id))
+		end
 		local late = is_ours and is_released(record) and too_late(job, record)
 		if late then
 			return refuse(slurm.ESLURM_ACCESS_DENIED, string.format(

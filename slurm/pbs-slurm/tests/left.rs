@@ -277,6 +277,28 @@ fn the_user_of_a_job_in_a_reservation_holds_it() {
 }
 
 /// The batch system tries jobs of reservations before all others, and not any number in a round.
+/// The batch system clears the reservation of all its waiting jobs at once, more than are marked in
+/// a look.
+#[test]
+fn many_jobs_of_a_deleted_reservation_are_held_for_that() {
+    let mut lab = lab("deleted", vec![reserved("maint", &["n01"], 3000, 3000)]);
+    let all: Vec<Key> = (1..=120).map(|job| submit(&mut lab, job, 1, 60, 1, "maint")).collect();
+    lab.seconds(5);
+    lab.slurm.closed.clear();
+    for &key in &all {
+        lab.slurm.alter(key, |job| {
+            job.reservation = String::new();
+            job.state = JobState::Pending(Hold::Admin);
+        });
+    }
+    lab.seconds(30);
+    for key in all {
+        let job = lab.slurm.job(key).unwrap();
+        assert!(job.words.contains("pbs-held-reservation-ended"), "{job:?}");
+        assert_eq!(job.state, JobState::Pending(Hold::Admin));
+    }
+}
+
 #[test]
 fn many_jobs_of_a_reservation_wait_in_turns() {
     let mut lab = lab("turns", vec![reserved("maint", &["n01"], 30, 3000)]);
@@ -284,11 +306,16 @@ fn many_jobs_of_a_reservation_wait_in_turns() {
     let most_waiting = |lab: &Lab| {
         let waiting = all.iter().filter(|&&job| lab.state(job) == JobState::Pending(Hold::No));
         let waiting = waiting.count();
-        assert!(waiting <= 20, "{waiting}");
+        assert!(waiting <= 10, "{waiting}");
         waiting
     };
     lab.seconds(5);
-    assert_eq!(most_waiting(&lab), 20);
+    assert_eq!(most_waiting(&lab), 10);
+    // They keep no place of another user.
+    let other = submit(&mut lab, 61, 1, 60, 1, "maint");
+    lab.slurm.alter(other, |job| job.user = "bert".into());
+    lab.seconds(2);
+    assert_eq!(lab.state(other), JobState::Pending(Hold::No));
     let told = &lab.slurm.told[&all[30]];
     assert_eq!(told, "left to Slurm in reservation maint, behind other jobs that wait for it");
     for _ in 0..200 {

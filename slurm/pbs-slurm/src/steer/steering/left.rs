@@ -15,7 +15,9 @@ use crate::steer::wish::{held_without_reservation, hold_of};
 
 /// Jobs of a reservation that wait without a hold, at most. The batch system tries the jobs of
 /// reservations before all others, and only so many jobs in a round.
-const WAITING_AT_ONCE: usize = 20;
+const WAITING_AT_ONCE: usize = 40;
+/// Jobs of a user among them, at most: a job that can't start would keep the place of another's.
+const WAITING_OF_USER: usize = 10;
 /// Jobs whose reservations have ended, and that is written down in a turn, at most.
 const MARKED_AT_ONCE: usize = 50;
 /// Least time from one release of a job to the next, if it is held again by something else.
@@ -36,12 +38,32 @@ struct Left {
     is_told: bool,
 }
 
+/// Numbers of jobs of a reservation that wait without a hold.
+#[derive(Debug, Default)]
+struct Waiting {
+    all: usize,
+    of_users: HashMap<String, usize>,
+}
+
+impl Waiting {
+    fn add(&mut self, user: &str) {
+        self.all += 1;
+        *self.of_users.entry(user.into()).or_default() += 1;
+    }
+
+    /// Whether a further job of a user has to wait for others.
+    fn is_full(&self, user: &str) -> bool {
+        let of_user = self.of_users.get(user).copied().unwrap_or_default();
+        self.all >= WAITING_AT_ONCE || of_user >= WAITING_OF_USER
+    }
+}
+
 /// Jobs that are left to the batch system.
 #[derive(Debug, Default)]
 pub(super) struct LeftJobs {
     jobs: BTreeMap<Key, Left>,
     /// Numbers of jobs that wait without a hold, by reservation.
-    waiting: HashMap<String, usize>,
+    waiting: HashMap<String, Waiting>,
     /// Reservations of waiting jobs in the last look, whether they are left to the batch system or not.
     names: HashMap<Key, String>,
 }
@@ -84,9 +106,15 @@ impl Steer {
                     let named = before.names.remove(&key);
                     let has_any = !job.reservation.is_empty() || hold == Hold::Unreserved;
                     // Of a held job, the batch system clears the reservation without a word.
-                    let is_lost = !has_any && named.is_some_and(|names| self.has_ended(&names));
+                    let is_lost =
+                        !has_any && named.as_deref().is_some_and(|names| self.has_ended(names));
                     if has_any {
                         self.left.names.insert(key, job.reservation.clone());
+                    } else if let (true, Some(names)) = (is_lost, named) {
+                        // Until a look shows the mark, which may not be made in this one.
+                        if hold_of(&job.words).is_none() {
+                            self.left.names.insert(key, names);
+                        }
                     }
                     let is_over = hold == Hold::Unreserved || is_lost;
                     (has_any || is_lost)
@@ -103,7 +131,7 @@ impl Steer {
             }
             if job.state == JobState::Pending(Hold::No) {
                 for name in job.reservation.split(',') {
-                    *self.left.waiting.entry(name.into()).or_default() += 1;
+                    self.left.waiting.entry(name.into()).or_default().add(&job.user);
                 }
             }
             self.left.jobs.insert(key, before.jobs.remove(&key).unwrap_or_default());
@@ -235,7 +263,7 @@ impl Steer {
         let waiting = &self.left.waiting;
         let is_full = names
             .iter()
-            .any(|&name| waiting.get(name).is_some_and(|&waiting| waiting >= WAITING_AT_ONCE));
+            .any(|&name| waiting.get(name).is_some_and(|waiting| waiting.is_full(&job.user)));
         let own_s = match self.begins.get(&key) {
             Some(&begin_s) => begin_s,
             None => job.start_s.filter(|&start_s| start_s > now.as_secs()),
@@ -265,7 +293,7 @@ impl Steer {
                 self.declined.remove(&key);
                 self.untold.remove(&key);
                 for name in names {
-                    *self.left.waiting.entry(name.into()).or_default() += 1;
+                    self.left.waiting.entry(name.into()).or_default().add(&job.user);
                 }
                 if is_first {
                     self.news.push(format!("job {} is {}", key.name(), leaving.told));
