@@ -103,7 +103,15 @@ impl Planner {
             followers.extend(self.followers.of(id));
             moved.push(id);
         }
+        if budget.is_empty() && !moved.is_empty() {
+            self.plan_waiting_later();
+        }
         moved
+    }
+
+    /// Moves the followers of requests that have lost their places: they have none before these.
+    pub fn keep_order_behind(&mut self, now_s: u64, lost: &[RequestId]) {
+        self.keep_order(now_s, lost, &SearchBudget::default());
     }
 
     /// Returns the number of followers that were checked up to now because a request changed that

@@ -210,6 +210,10 @@ impl Planner {
     ) {
         let changed = [&replanned.moved[..], &replanned.waiting].concat();
         replanned.moved.extend(self.keep_order(now_s, &changed, budget));
+        if !replanned.waiting.is_empty() {
+            // Before others move up into the room that a request with a deadline may need.
+            self.plan_waiting_later();
+        }
     }
 
     /// Moves a reservation that has not begun from lost nodes of it to others, for the same time.
@@ -273,6 +277,12 @@ impl Planner {
             return;
         };
         let is_reservation = entry.inside.is_some();
+        if budget.is_empty() && !is_reservation {
+            // At the end of the plan it would be before those that wait and may need the room.
+            self.queues.wait(entry.turn(id));
+            replanned.waiting.push(id);
+            return;
+        }
         self.nodes.renew_gaps(&self.machine, budget);
         let found = self.seek(now_s, entry, budget);
         let keeps_start = found.as_ref().is_some_and(|place| place.start_s <= start_s);
@@ -398,14 +408,15 @@ impl Planner {
     /// Resumes after a time without service. Of the requests that should have started meanwhile,
     /// those that did start are returned. The others wait for another place.
     pub fn wake(&mut self, now_s: u64, did: &dyn Fn(RequestId) -> bool) -> Vec<RequestId> {
-        let passed = self.queues.passed(now_s).into_iter();
-        for id in passed.filter(|&id| !did(id)) {
+        let passed: Vec<_> = self.queues.passed(now_s).into_iter().filter(|&id| !did(id)).collect();
+        for &id in &passed {
             // Nothing of it was used, so it gives back what has passed, too.
             let taken = self.take_place(0, id);
             if let (Some(_), Some(entry)) = (taken, self.entries.get(&id)) {
                 self.queues.wait(entry.turn(id));
             }
         }
+        self.keep_order_behind(now_s, &passed);
         let mut started = Vec::new();
         self.start(now_s.saturating_sub(1), &mut started);
         self.backfill.add(now_s);

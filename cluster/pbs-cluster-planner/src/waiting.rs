@@ -163,7 +163,9 @@ impl Planner {
         let Some(window) = self.window(now_s, entry) else {
             return false;
         };
-        let horizon_s = self.policy.horizon_s.map(|horizon_s| now_s.saturating_add(horizon_s));
+        // Only requests without a time of their own stay before the horizon.
+        let horizon_s = self.policy.horizon_s.filter(|_| !entry.when.is_bound());
+        let horizon_s = horizon_s.map(|horizon_s| now_s.saturating_add(horizon_s));
         let mut failed = self.waiting.failed.iter();
         if failed.any(|failed| failed.excludes(horizon_s, entry, &window)) {
             return false;
@@ -172,6 +174,8 @@ impl Planner {
         let is_late = entry.when.is_late();
         self.waiting.searches += 1;
         if self.seek_place(now_s, id, budget) {
+            // Followers may have kept a place from before this request lost its own.
+            self.keep_order(now_s, &[id], budget);
             // A place that was taken leaves none to those that found none before.
             self.waiting.version = self.version;
             return true;

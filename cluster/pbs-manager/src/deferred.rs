@@ -2,7 +2,7 @@
 //! Operations of a service: it answers many calls before it waits for the disk, and looks for
 //! better places between them.
 
-use pbs_cluster_planner::{RequestId, SearchBudget};
+use pbs_cluster_planner::{Planner, RequestId, SearchBudget};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -58,7 +58,7 @@ impl<E: Engine> Manager<E> {
     pub fn is_moving_up(&self) -> bool {
         let mut inside = self.reservations.iter().filter_map(|&id| self.planner.inside(id));
         let is_cluster = self.planner.is_backfilling() || self.planner.is_planning_waiting();
-        is_cluster || inside.any(|inside| inside.is_backfilling())
+        is_cluster || inside.any(|inside| inside.is_backfilling() || inside.is_planning_waiting())
     }
 
     /// Gives so many requests their turn for a better place. Nobody moves to later. The cluster and
@@ -88,6 +88,15 @@ impl<E: Engine> Manager<E> {
         let Some(planner) = self.planner_of_mut(within) else {
             return;
         };
+        if within.is_some() && planner.is_planning_waiting() {
+            for _ in 0..most {
+                planner.plan_some_waiting(clock_s, 1, &budget);
+                if budget.used() > PIECE_LOOKS {
+                    break;
+                }
+            }
+            return;
+        }
         let passes = planner.passes();
         for _ in 0..most {
             planner.backfill_within(clock_s, 1, &budget);
@@ -111,7 +120,7 @@ impl<E: Engine> Manager<E> {
     /// Plans all that wait, if that is due.
     pub(crate) fn plan_all_waiting(&mut self) {
         while self.planner.is_planning_waiting() {
-            self.planner.plan_some_waiting(self.clock_s, usize::MAX, &SearchBudget::default());
+            self.planner.plan_some_waiting(self.clock_s, 1, &SearchBudget::default());
         }
     }
 
@@ -123,7 +132,10 @@ impl<E: Engine> Manager<E> {
         let later = self.reservations.range(after..).map(of);
         let first = std::iter::once(None).chain(self.reservations.iter().map(of));
         let mut turns = later.chain(first);
-        turns.find(|within| self.planner_of(*within).is_some_and(|of| of.is_backfilling()))
+        turns.find(|within| {
+            let waits = |of: &Planner| within.is_some() && of.is_planning_waiting();
+            self.planner_of(*within).is_some_and(|of| of.is_backfilling() || waits(of))
+        })
     }
 
     /// Makes all requests look for a better place, though nothing became free: a service that was

@@ -147,6 +147,7 @@ impl<E: Engine> Manager<E> {
         this.restore_defects(defects)?;
         this.restore_closed(closed);
         this.follow_lost();
+        this.planner.keep_order_behind(clock_s, &recovered.moved);
         this.planner.plan_waiting_later();
         Ok((this, recovered))
     }

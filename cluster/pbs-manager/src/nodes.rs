@@ -220,7 +220,7 @@ impl<E: Engine> Manager<E> {
             inside.plan_waiting_later();
             // A request that has no place afterwards ends.
             while inside.is_planning_waiting() {
-                inside.plan_some_waiting(clock_s, usize::MAX, &SearchBudget::default());
+                inside.plan_some_waiting(clock_s, 1, &SearchBudget::default());
             }
         }
         let why = "its reservation has moved, and has no place for it; submit it again";

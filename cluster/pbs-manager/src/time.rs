@@ -4,7 +4,7 @@
 use std::iter::Peekable;
 use std::vec::IntoIter;
 
-use pbs_cluster_planner::RequestId;
+use pbs_cluster_planner::{RequestId, SearchBudget};
 use pbs_resources::format_duration;
 
 use crate::engine::{Engine, Happened};
@@ -57,7 +57,8 @@ impl<E: Engine> Manager<E> {
             }
             self.begin(id);
         }
-        self.plan_waiting();
+        // At once, as far as a call may: new requests would take their room.
+        self.planner.plan_waiting(self.clock_s);
         self.settle();
         self.commit()
     }
@@ -187,6 +188,9 @@ impl<E: Engine> Manager<E> {
         }
         for &reservation in &self.reservations {
             if let Some(inside) = self.planner.inside_mut(reservation) {
+                while inside.is_planning_waiting() {
+                    inside.plan_some_waiting(clock_s, 1, &SearchBudget::default());
+                }
                 while inside.is_backfilling() {
                     inside.backfill(clock_s, MOST_BACKFILLS);
                 }

@@ -94,18 +94,34 @@ fn requests_that_wait_in_vain_leave_turns_to_others() {
     }
     let large = cluster.submit(&wish("ncpus=8", 7200));
     let later = cluster.submit(&wish("ncpus=8", 600));
+    cluster.submit(&following(large, Outcome::NotOk, 60));
     cluster.manager.defer();
     cluster.manager.look_again();
     while cluster.manager.is_settling() {
         cluster.manager.settle_some(1);
     }
     let before = searches(&cluster);
+    // Its follower is released, and all that wait are tried with it.
     cluster.manager.kill(&user("u"), large).unwrap();
-    cluster.manager.wake(T, &|_| None).unwrap();
     while cluster.row(later).start_s != Some(T) {
         assert!(cluster.manager.is_settling());
         cluster.manager.settle_some(1);
     }
     let tried = searches(&cluster) - before;
     assert!((256..300).contains(&tried), "{tried}");
+}
+
+/// A request that did not start while nobody looked has another place, and so has what follows it.
+#[test]
+fn followers_move_behind_a_request_that_did_not_start() {
+    let mut cluster = wide("waiting-followers");
+    cluster.submit(&wish("2:ncpus=8", 600));
+    let first = cluster.submit(&wish("ncpus=8", 60));
+    let second = cluster.submit(&following(first, Outcome::Any, 60));
+    let start_s = |cluster: &Cluster, id| cluster.row(id).start_s.unwrap();
+    assert_eq!([first, second].map(|id| start_s(&cluster, id)), [T + 600, T + 660]);
+    cluster.manager.defer();
+    cluster.manager.wake(T + 630, &|_| None).unwrap();
+    assert!(start_s(&cluster, first) >= T + 630);
+    assert!(start_s(&cluster, second) >= start_s(&cluster, first) + 60);
 }
