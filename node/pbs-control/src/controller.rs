@@ -688,6 +688,10 @@ impl Controller {
         match kind {
             EventKind::Attached => {
                 if let Some(core) = core {
+                    // A process that comes back may be one that can't go on.
+                    if track.end() == Some(End::Cut) {
+                        active.cuts.later();
+                    }
                     track.attached(core);
                 }
                 let next = next_with_insns(&active.job, process, track.position());
@@ -826,6 +830,9 @@ impl Controller {
             }
             _ => {
                 if let Some(core) = core {
+                    if track.end() == Some(End::Cut) {
+                        active.cuts.later();
+                    }
                     track.attached(core);
                 }
             }

@@ -46,6 +46,9 @@ const TRIES_OF_ANSWER: u64 = 2;
 /// Steps of work in which a run is placed in any case, if the tries of an answer were too many.
 const LEAST_WORK: u64 = 100_000;
 
+/// Steps of work that each task of such a run adds: its reservations are taken and given back.
+const STEPS_OF_TASK: u64 = 256;
+
 /// The claim that a job has, where it is not that of the innocent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
@@ -266,6 +269,8 @@ impl Controller {
         runs.sort_by_key(|run| (claims.contains_key(run), self.runs[run].job.deadline_ns, *run));
         let replan = Replan { options: self.options.replanning.clone(), ..Replan::at(start_ns) };
         let each = (replan.options.max_work / runs.len().max(1) as u64).max(LEAST_WORK);
+        // A run that lacks work alone would lose its place. All of them together have as much again.
+        let more = Budget::new(replan.options.max_work);
         let mut nowhere = Vec::new();
         for run in runs {
             let request = self.runs[&run].request(run, &progress);
@@ -273,18 +278,21 @@ impl Controller {
                 continue;
             }
             let store = &mut self.store;
-            let mut place = |request: Request<'_>| {
-                let of_run = Budget::new(each);
+            let each =
+                each.saturating_add(STEPS_OF_TASK.saturating_mul(request.job.tasks.len() as u64));
+            let mut place = |request: Request<'_>, steps: u64| {
+                let of_run = Budget::new(steps);
                 let is_placed = replan.run_within(store, &[request], &[], &of_run).is_ok();
                 work.add(of_run.done());
+                more.add(of_run.done().saturating_sub(each));
                 is_placed
             };
             let is_late = claims.get(&run) == Some(&Claim::Late);
-            if !is_late && place(request) {
+            if !is_late && place(request, each) {
                 continue;
             }
-            let claim =
-                if place(request.without_deadline()) { Claim::Late } else { Claim::Nowhere };
+            let is_placed = place(request.without_deadline(), each.saturating_add(more.left()));
+            let claim = if is_placed { Claim::Late } else { Claim::Nowhere };
             claims.insert(run, claim);
             if claim == Claim::Nowhere {
                 nowhere.push(run);
