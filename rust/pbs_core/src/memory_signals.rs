@@ -53,8 +53,8 @@ impl<M: Memory> Node<M> {
         is_new
     }
 
-    /// Whether samples of `p` are of no use later: it has not begun, and its first sample after that
-    /// is new.
+    /// Whether samples of `p` are of no use later: it has not begun, and its first sample after
+    /// that is new.
     pub fn is_sampled_too_early(&self, p: u32) -> bool {
         let run = self.processes.get(p);
         run.is_some_and(|run| !run.done && !run.is_active())

@@ -57,7 +57,10 @@ impl State {
         let is_new = node.memory(process, used.total_vm_bytes, used.rss_bytes);
         // A known sample would hide that the process begins with it.
         let is_early = node.is_sampled_too_early(process);
-        if let Some(seat) = threads.get_mut(self.occupancy.running()).filter(|_| !is_early) {
+        if let Some(seat) = threads
+            .get_mut(self.occupancy.running())
+            .filter(|_| !is_early)
+        {
             seat.memory = self.memory.sample(used);
         }
         if is_new {

@@ -108,8 +108,8 @@ pub(crate) fn publish() -> Result {
 /// a run queue locked.
 pub(crate) fn eject_soon() {
     if let Some(works) = WORKS.get() {
-        // Not bound to this CPU, which a thread that is to leave may have. This fails if the work is
-        // queued already, which is as good.
+        // Not bound to this CPU, which a thread that is to leave may have. This fails if the work
+        // is queued already, which is as good.
         let _ = workqueue::system_unbound().enqueue(works.ejection.clone());
     }
 }

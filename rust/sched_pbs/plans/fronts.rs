@@ -63,6 +63,7 @@ impl Fronts {
             }
         }
         for front in made.iter() {
+            give_way()?;
             fronts.share(front, plans)?;
         }
         for (_, _, links) in plans.iter_mut() {
@@ -79,12 +80,12 @@ impl Fronts {
     /// Makes the plan that has the process of a front report to it from now on.
     fn share(&mut self, front: &Arc<Front>, plans: &mut [NewPlan<'_>]) -> Result {
         for (cpu, node, links) in plans.iter_mut() {
-            // One that several CPUs wait for comes once for each.
-            let is_same = |(of, other): &(u32, Arc<Front>)| of == cpu && Arc::ptr_eq(other, front);
-            if self.shared.iter().any(is_same) {
-                continue;
-            }
             if let Some(process) = node.plan().find(front.process()) {
+                // One that several CPUs wait for comes once for each.
+                let mut shared = self.shared.iter();
+                if shared.any(|(of, other)| of == cpu && Arc::ptr_eq(other, front)) {
+                    continue;
+                }
                 node.share(process);
                 links.share(process, front.clone())?;
                 self.shared.push((*cpu, front.clone()), CHARGED)?;

@@ -122,9 +122,16 @@ impl<M: Memory> Node<M> {
 
     /// Ranks `p`, whose turn in the background has ended.  If it is no later than before, it has
     /// stayed in the kernel, or is early: then the turn counts as if it had retired instructions
-    /// all the time.  Otherwise it would have all turns, and the others none.
+    /// all the time.  Otherwise it would have all turns, and the others none.  A turn that nobody
+    /// else wanted counts for nothing.
     pub(super) fn age_in_background(&mut self, p: u32) {
-        let turn_insns = self.rates.of(p).to_insns(self.windows.execution_ns());
+        let first = self.floating.first_ready();
+        let first = first.and_then(|first| self.floating.place(first));
+        let is_wanted = first.is_some_and(|place| place.level == Level::Background);
+        let turn_insns = match is_wanted {
+            true => self.rates.of(p).to_insns(self.windows.execution_ns()),
+            false => 0,
+        };
         let (Some(run), Some(place)) = (self.processes.get(p), self.floating.place_mut(p)) else {
             return;
         };
