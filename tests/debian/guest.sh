@@ -143,9 +143,10 @@ expect 'how the first job ends' complete "$(said outcome)"
 expect 'as whom it ran' "$(printf '%s\n' "$(id -u ann)" ann "$(as ann umask)")" \
 	"$(cat /home/ann/who)"
 expect 'whose its file is' 'ann ann' "$(stat -c '%U %G' /home/ann/who)"
+# A line may go on with what programs of the job have started.
 for line in 'pbsd: ready' "$job job first has ended: complete, its deadline kept"; do
 	expect "a line in the journal: $line" "$line" \
-		"$(journalctl -q -o cat -u pbsd.service | grep -xF "$line")"
+		"$(journalctl -q -o cat -u pbsd.service | grep -m 1 -oF "$line")"
 done
 
 # The service is started anew, in each way that there is.
