@@ -146,7 +146,7 @@ expect 'whose its file is' 'ann ann' "$(stat -c '%U %G' /home/ann/who)"
 # A line may go on with what programs of the job have started.
 for line in 'pbsd: ready' "$job job first has ended: complete, its deadline kept"; do
 	expect "a line in the journal: $line" "$line" \
-		"$(journalctl -q -o cat -u pbsd.service | grep -m 1 -oF "$line")"
+		"$(journalctl -q -o cat -u pbsd.service | grep -oF "$line" | sort -u)"
 done
 
 # The service is started anew, in each way that there is.
