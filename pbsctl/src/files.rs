@@ -32,8 +32,8 @@ fn to_toml(text: String, file: &Path) -> Result<String, Failure> {
         .map_err(|problem| Failure::Invalid { file: name(file), problems: vec![problem] })
 }
 
-/// Keys by which JSON is a plan, a job, a task graph or a machine, and no recording. An empty object
-/// is such a file without its keys.
+/// Keys by which JSON is a plan, a job, a task graph or a machine, and no recording. An empty
+/// object is such a file without its keys.
 #[derive(Deserialize)]
 struct Keys {
     process: Option<IgnoredAny>,

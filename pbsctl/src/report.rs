@@ -29,7 +29,7 @@ plan. It needs no other file and no network, and can be printed.
 Names of pictures: gantt, node-CPU, process-CPU-PROCESS, task-PROCESS-TASK, preemptions,
 deviations.";
 
-/// What to do about an empty file in the place of a recording.
+/// Message about an empty file in the place of a recording.
 pub(crate) const EMPTY: &str = "this is empty; write a recording first, such as pbsctl --json sim \
                                 plan.toml > run.json";
 

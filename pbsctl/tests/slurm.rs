@@ -3,9 +3,8 @@
 //!
 //! They need a cluster, and are run in one by `scripts/slurm-cluster run -- cargo test -p pbsctl
 //! --test slurm -- --ignored --test-threads 1 --skip kill_wait --skip accounting`; those called
-//! `kill_wait` in one with `--kill-wait 30`, and those called `accounting` in one with `--accounting`.
-//! Jobs are those of the user `games`, the service
-//! runs as SlurmUser.
+//! `kill_wait` in one with `--kill-wait 30`, and those called `accounting` in one with
+//! `--accounting`. Jobs are those of the user `games`, the service runs as SlurmUser.
 
 #[path = "common/slurm.rs"]
 mod lab;
@@ -486,7 +485,7 @@ fn a_job_without_a_place_shows_no_start() {
     lab.ends_as(&next, "completed");
 }
 
-/// In a cluster with `--accounting`: jobs wait for a limit of their account or their QOS. Those of
+/// Jobs in a cluster with `--accounting` wait for a limit of their account or their QOS. Those of
 /// others start as planned, and the ones that wait run when the limit lets them.
 #[test]
 #[ignore = "needs a cluster"]

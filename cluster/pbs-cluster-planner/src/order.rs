@@ -81,7 +81,8 @@ impl Planner {
         let of_changed = changed.iter().flat_map(|&id| self.followers.of(id));
         let mut followers: BTreeSet<RequestId> = of_changed.collect();
         let mut moved = Vec::new();
-        // A followed request has a smaller number: when a request is checked, those before it stand.
+        // A followed request has a smaller number: when a request is checked, those before it
+        // stand.
         while let Some(id) = followers.pop_first() {
             let Some(entry) = self.entries.get(&id) else {
                 continue;

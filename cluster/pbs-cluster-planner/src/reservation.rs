@@ -87,7 +87,7 @@ impl Planner {
     ///
     /// # Errors
     ///
-    /// As [`Self::submit_in`].
+    /// Refusals of [`Self::submit_in`].
     pub fn submit_in_within(
         &mut self,
         now_s: u64,

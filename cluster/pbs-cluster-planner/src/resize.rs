@@ -94,8 +94,8 @@ impl Planner {
         Ok(())
     }
 
-    /// Books what a request has for another need than that for which it was booked: pools that count
-    /// their users may admit it for one of them only.
+    /// Books what a request has for another need than that for which it was booked: pools that
+    /// count their users may admit it for one of them only.
     fn book_as(
         &mut self,
         sums: &Sums,

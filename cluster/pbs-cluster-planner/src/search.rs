@@ -6,8 +6,9 @@
 //! can start. Only then are the chunks mapped. No earlier start exists, because free amounts change
 //! only at times that one of the two yields.
 //!
-//! A search looks at no more than its [`SearchBudget`] allows. Without any look left, the end of the plan
-//! is tried, from which on nothing changes: there all nodes in use are empty, but for their defects.
+//! A search looks at no more than its [`SearchBudget`] allows. Without any look left, the end of
+//! the plan is tried, from which on nothing changes: there all nodes in use are empty, but for
+//! their defects.
 
 use std::ops::Range;
 

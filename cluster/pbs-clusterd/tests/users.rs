@@ -96,8 +96,8 @@ fn a_reused_name_gets_no_requests() {
     assert_eq!((by_root[0].uid, by_root[0].submitted_by_uid), (Some(1), Some(0)));
 }
 
-/// The reason for which an engine refused a request has paths and words of its owner's files: others
-/// see that it was refused.
+/// The reason for which an engine refused a request has paths and words of its owner's files:
+/// others see that it was refused.
 #[test]
 fn only_the_owner_sees_why_a_request_was_refused() {
     if !is_root() {

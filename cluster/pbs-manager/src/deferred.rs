@@ -12,6 +12,16 @@ use crate::manager::Manager;
 /// Looks of searches after which a piece of work ends, for the next call.
 const PIECE_LOOKS: u64 = 1 << 20;
 
+/// Does so many steps of work, and fewer if they take many looks.
+fn in_piece<T>(most: usize, budget: &SearchBudget, mut step: impl FnMut() -> T) {
+    for _ in 0..most {
+        step();
+        if budget.used() > PIECE_LOOKS {
+            break;
+        }
+    }
+}
+
 impl<E: Engine> Manager<E> {
     /// From now on, operations neither wait for the disk nor look for better places: the caller
     /// calls [`Self::write`] before it answers, and [`Self::settle_some`] when it has time.
@@ -56,16 +66,16 @@ impl<E: Engine> Manager<E> {
 
     /// Whether requests wait for their turn to look for a better place, or for any.
     pub fn is_moving_up(&self) -> bool {
+        let has_work = |of: &Planner| of.is_backfilling() || of.is_planning_waiting();
         let mut inside = self.reservations.iter().filter_map(|&id| self.planner.inside(id));
-        let is_cluster = self.planner.is_backfilling() || self.planner.is_planning_waiting();
-        is_cluster || inside.any(|inside| inside.is_backfilling() || inside.is_planning_waiting())
+        has_work(&self.planner) || inside.any(has_work)
     }
 
     /// Gives so many requests their turn for a better place. Nobody moves to later. The cluster and
     /// its reservations have turns. After each pass over all requests, those that wait have their
     /// turns, also where another pass follows: before all others, until many of them have found
-    /// nothing, and then by turns with the others. When nobody has a turn any more, as many requests are
-    /// placed in the search for a better plan.
+    /// nothing, and then by turns with the others. When nobody has a turn any more, as many
+    /// requests are placed in the search for a better plan.
     pub fn settle_some(&mut self, most: usize) {
         let clock_s = self.clock_s;
         let budget = SearchBudget::default();
@@ -73,12 +83,7 @@ impl<E: Engine> Manager<E> {
         let is_first = !self.planner.is_waiting_in_vain() || !self.has_tried_waiting;
         self.has_tried_waiting = self.planner.is_planning_waiting() && (is_first || next.is_none());
         if self.has_tried_waiting {
-            for _ in 0..most {
-                self.planner.plan_some_waiting(clock_s, 1, &budget);
-                if budget.used() > PIECE_LOOKS {
-                    break;
-                }
-            }
+            in_piece(most, &budget, || self.planner.plan_some_waiting(clock_s, 1, &budget));
             return;
         }
         let Some(within) = next else {
@@ -89,21 +94,11 @@ impl<E: Engine> Manager<E> {
             return;
         };
         if within.is_some() && planner.is_planning_waiting() {
-            for _ in 0..most {
-                planner.plan_some_waiting(clock_s, 1, &budget);
-                if budget.used() > PIECE_LOOKS {
-                    break;
-                }
-            }
+            in_piece(most, &budget, || planner.plan_some_waiting(clock_s, 1, &budget));
             return;
         }
         let passes = planner.passes();
-        for _ in 0..most {
-            planner.backfill_within(clock_s, 1, &budget);
-            if budget.used() > PIECE_LOOKS {
-                break;
-            }
-        }
+        in_piece(most, &budget, || planner.backfill_within(clock_s, 1, &budget));
         if within.is_none() && planner.passes() > passes {
             planner.plan_waiting_later();
         }

@@ -106,7 +106,7 @@ impl<E: Engine> Manager<E> {
     ///
     /// # Errors
     ///
-    /// As [`Self::open`].
+    /// Errors of [`Self::open`].
     pub fn open_deferred(path: &Path, engine: E) -> Result<(Self, Recovered), Error> {
         let (mut this, recovered) = Self::restore(path, Access::Write, engine)?;
         this.commit()?;

@@ -8,8 +8,8 @@ pub(crate) const ABORTED: &str = "aborted at its end";
 /// Beginning of the outcome of a request that a caller ended.
 pub(crate) const KILLED: &str = "killed by ";
 
-/// Outcome of a request that its engine refused, before the reason: that may show paths and words of
-/// its owner's files.
+/// Outcome of a request that its engine refused, before the reason: that may show paths and words
+/// of its owner's files.
 const REFUSED: &str = "refused";
 
 /// Returns a text about a request for others than its owner: without the reason for which an engine

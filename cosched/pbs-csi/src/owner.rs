@@ -242,7 +242,7 @@ mod tests {
         assert!(parse("7 (a").is_none());
     }
 
-    /// In another namespace of clocks, the same process has another start time.
+    /// A process has another start time in another namespace of clocks.
     #[test]
     fn another_namespace_of_clocks_is_another_world() {
         let first = namespaces(7, Some(FIRST_TIME_NAMESPACE));

@@ -73,7 +73,7 @@ fn wait_in_the_queue(directory: &Path, node: &Node, slots: &[u32]) {
     until("the parent lets it end", || directory.join("end").exists());
 }
 
-/// Has the GPU for the first of two tasks until the parent lets it end.
+/// A process that has the GPU for the first of two tasks until the parent lets it end.
 fn hold_the_gpu(directory: &Path, node: &Node, slots: &[u32], role: &str) {
     if role == "stopped-with-the-lock" {
         // After it has entered itself as the holder, and before it has the device.

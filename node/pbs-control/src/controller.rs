@@ -688,12 +688,9 @@ impl Controller {
         match kind {
             EventKind::Attached => {
                 if let Some(core) = core {
-                    // A process that comes back may be one that can't go on.
-                    if track.end() == Some(End::Cut) {
-                        active.cuts.later();
-                    }
-                    track.attached(core);
+                    active.attached(process, core);
                 }
+                let track = &mut active.tracks[process];
                 let next = next_with_insns(&active.job, process, track.position());
                 track.at(next, 0);
             }
@@ -830,10 +827,7 @@ impl Controller {
             }
             _ => {
                 if let Some(core) = core {
-                    if track.end() == Some(End::Cut) {
-                        active.cuts.later();
-                    }
-                    track.attached(core);
+                    active.attached(process, core);
                 }
             }
         }
@@ -867,8 +861,8 @@ impl Controller {
         Some(track.end().is_some() || !active.is_planned(process) && active.is_over())
     }
 
-    /// Returns the state of a run, with what was measured of all its tasks; `None`: there is no such
-    /// run.
+    /// Returns the state of a run, with what was measured of all its tasks; `None`: there is no
+    /// such run.
     pub fn run(&self, run: RunId) -> Option<RunState> {
         let active = self.runs.get(&run)?;
         let planned_end_ns = self.store.run(run).map(pbs_planner::Run::end_ns);

@@ -540,7 +540,7 @@ impl Jobs {
         }
     }
 
-    /// From now on processes are reported that have more memory than was reserved for them.
+    /// Reports processes from now on that have more memory than was reserved for them.
     pub(crate) fn report_peaks(&mut self) {
         self.peaks = Some(Vec::new());
     }

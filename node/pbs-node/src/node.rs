@@ -470,8 +470,8 @@ impl<L: Listener> Node<L> {
         Ok(Next::Wait(sooner(sooner(answered_ms, settled_ms), lease_ms.unwrap_or(-1))))
     }
 
-    /// Reports of runs that will be late that their programs have started other processes. The group
-    /// of a run is read once for this, since a run is reported as late once.
+    /// Reports of runs that will be late that their programs have started other processes. The
+    /// group of a run is read once for this, since a run is reported as late once.
     fn tell_others_of_late(&mut self) {
         let Some(jobs) = &mut self.jobs else {
             return;

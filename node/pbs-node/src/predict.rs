@@ -67,10 +67,10 @@ pub fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
     (predicted, forecasts)
 }
 
-/// Adds the memory of processes that the programs of earlier runs have started to that of the initial
-/// process, which lives as long as the job: nobody knows which process has started them, and when.
-/// The job never gets less than its processes need by themselves, and for others not more than its
-/// user has asked for: what a group has had includes file cache, which grows to its limit.
+/// Adds the memory of processes that the programs of earlier runs have started to that of the
+/// initial process, which lives as long as the job: nobody knows which process has started them,
+/// and when. The job never gets less than its processes need by themselves, and for others not more
+/// than its user has asked for: what a group has had includes file cache, which grows to its limit.
 fn add_memory_of_others(job: &mut Job, asked_bytes: u64, history: &JobHistory) {
     let programs = job.processes.iter().map(|process| (process.id, fingerprint(process)));
     let Some(whole_bytes) = history.group_memory_bytes(programs) else {
@@ -225,7 +225,8 @@ mod tests {
         assert_eq!(memory(50_000), (50_000 - 6001, 50_000));
         assert_eq!(memory(6001), (0, 6001));
         assert_eq!(memory(7), (0, 6001));
-        // File cache grows to the limit: the user's figure bounds what is added, and may be lowered.
+        // File cache grows to the limit: the user's figure bounds what is added, and may be
+        // lowered.
         assert_eq!(memory(90_000), (61_000 - 6001, 61_000));
     }
 

@@ -296,8 +296,8 @@ mod tests {
         jobs.runs.iter().map(|run| run.job.name.clone()).collect()
     }
 
-    /// The more valuable of two waiting jobs is admitted if only one can be. A penalty counts like a
-    /// value, and a priority more than both.
+    /// The more valuable of two waiting jobs is admitted if only one can be. A penalty counts like
+    /// a value, and a priority more than both.
     #[test]
     fn the_more_valuable_of_two_waiting_jobs_is_admitted() {
         let two = |name, keys: [&str; 2]| {

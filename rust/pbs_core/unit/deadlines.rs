@@ -196,9 +196,8 @@ fn last_slot_ends_at_t1_where_that_is_not_spared() {
     assert_eq!(granted(&scene), (2, Grant::Slot));
 }
 
-/// In the background the latest goes last, and a turn lasts to the end of the window.
-#[test]
-fn background_is_shared_by_windows() {
+/// Two processes in the background, with windows of a millisecond.
+fn both_in_background() -> Scene {
     let config = Config {
         window_period_ns: 1_000_000,
         window_unallocated_ns: 10_000,
@@ -210,6 +209,13 @@ fn background_is_shared_by_windows() {
     assert_eq!(granted(&scene), (2, Grant::Slot));
     scene.run_as_told(22);
     assert_eq!(granted(&scene), (1, Grant::AfterPlan));
+    scene
+}
+
+/// In the background the latest goes last, and a turn lasts to the end of the window.
+#[test]
+fn background_is_shared_by_windows() {
+    let mut scene = both_in_background();
     scene.run(1000);
     assert_eq!(granted(&scene), (1, Grant::AfterPlan));
     scene.run(1_000_000 - 1044);
@@ -221,14 +227,7 @@ fn background_is_shared_by_windows() {
 /// A process that stays in the kernel, or that is early, has a turn in the background like others.
 #[test]
 fn background_is_shared_with_a_process_that_retires_nothing() {
-    let config = Config {
-        window_period_ns: 1_000_000,
-        window_unallocated_ns: 10_000,
-        ..FLOATS
-    };
-    let mut scene = Scene::ready(config, plan(&[(1, 10), (2, 10)], &[(1, 5000), (2, 6000)]));
-    scene.run_as_told(22);
-    scene.run_as_told(22);
+    let mut scene = both_in_background();
     scene.run(1_000_000 - 44);
     let mut turns = [0, 0];
     for _ in 0..20 {

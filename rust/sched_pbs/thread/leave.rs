@@ -222,8 +222,8 @@ pub(super) fn leave_class(task: &Task) {
 
 /// Gives a thread back to the fair class, whose seat is one of `cpu`. Its `seats` are locked.
 ///
-/// That the thread is to leave was seen with the run queue locked. Another policy that somebody
-/// sets between that and this call is lost, as if it had been set earlier.
+/// The run queue was locked when the thread was seen to be one that is to leave. Another policy
+/// that somebody sets between that and this call is lost, as if it had been set earlier.
 pub(super) fn eject(cpu: &Cpu, task: &Task) -> Result {
     sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task))?;
     // If it did not have our policy, its seat was not taken yet.

@@ -5,8 +5,8 @@
 //! job asks for that reservation. The planner therefore closes these nodes for that time. Cores of a
 //! node are closed with the whole node. Reservations are those of operators: users can't make them.
 //!
-//! Jobs that ask for a reservation are left to Slurm, if Slurm starts them nowhere but on these nodes
-//! and only in that time. That depends on the flags of the reservation.
+//! Jobs that ask for a reservation are left to Slurm, if Slurm starts them nowhere but on these
+//! nodes and only in that time. That depends on the flags of the reservation.
 
 use std::ops::Range;
 
@@ -153,7 +153,8 @@ fn rows_of(line: &str) -> Vec<Row> {
     [Row::Read(closing)].into_iter().chain(licenses).chain(magnetic).collect()
 }
 
-/// Reason for which no job in a reservation with those flags is left to Slurm; `None`: there is none.
+/// Reason for which no job in a reservation with those flags is left to Slurm; `None`: there is
+/// none.
 fn loose(flags: &[&str], delay: Option<&str>) -> Option<String> {
     let name = |flag: &&str| flag.split('=').next().unwrap_or_default().to_string();
     let other = flags.iter().map(name).find(|flag| !BOUND.contains(&&**flag));
@@ -172,8 +173,8 @@ fn loose(flags: &[&str], delay: Option<&str>) -> Option<String> {
     Some(why)
 }
 
-/// Seconds for which jobs go on after the end of their reservation, in what `scontrol show config` has
-/// printed; `None`: without limit, or it can't be read.
+/// Seconds for which jobs go on after the end of their reservation, in what `scontrol show config`
+/// has printed; `None`: without limit, or it can't be read.
 pub(crate) fn overrun_of(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with("ResvOverRun"))?;
     let minutes: u64 = line.split('=').nth(1)?.split_whitespace().next()?.parse().ok()?;

@@ -61,8 +61,8 @@ pub struct Slurm {
     planned: Vec<String>,
     /// Reservations, as they were read last.
     reservations: Vec<Closing>,
-    /// Seconds for which jobs go on after the end of their reservations, and the time at which that was
-    /// read; the inner `None`: without limit.
+    /// Seconds for which jobs go on after the end of their reservations, and the time at which that
+    /// was read; the inner `None`: without limit.
     overrun: Option<(Instant, Option<u64>)>,
 }
 

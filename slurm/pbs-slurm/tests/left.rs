@@ -72,8 +72,8 @@ fn a_job_in_a_reservation_is_left_to_the_batch_system() {
     assert!(!lab.slurm.ends.iter().any(|end| end.3 == By::Planner));
 }
 
-/// A job may run on when its reservation has ended. Nobody is planned on its nodes then, and nobody's
-/// start moves when it begins.
+/// A job may run on when its reservation has ended. Nobody is planned on its nodes then, and
+/// nobody's start moves when it begins.
 #[test]
 fn nodes_are_not_free_before_a_job_of_an_ended_reservation_is_over() {
     let closed = reserved("maint", &["n01", "n02"], 10, 50);
@@ -171,8 +171,8 @@ fn a_job_enters_and_leaves_a_reservation() {
     assert_eq!(lab.outcome(last), "completed");
 }
 
-/// A job that was let go is planned on nodes outside of its new reservation. It is held, and left to
-/// the batch system without them.
+/// A job that was let go is planned on nodes outside of its new reservation. It is held, and left
+/// to the batch system without them.
 #[test]
 fn a_job_that_was_let_go_enters_a_reservation() {
     let mut lab = lab("let-go", vec![reserved("maint", &["n01"], 100, 300)]);
@@ -232,7 +232,7 @@ fn a_job_whose_reservation_ends_waits_for_its_user() {
     }
 }
 
-/// Of a reservation that returns, Slurm does not end the jobs. One that would not be over waits for
+/// Jobs of a reservation that returns are not ended by Slurm. One that would not be over waits for
 /// the next time, and nobody is planned where it runs.
 #[test]
 fn a_job_has_to_be_over_by_the_end_of_a_reservation_that_returns() {

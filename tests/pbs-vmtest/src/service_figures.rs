@@ -222,8 +222,8 @@ fn usage(client: &mut Client, job: u64) -> Result<Usage, String> {
     shown.usage.ok_or_else(|| format!("no resources of {:?}", shown.job))
 }
 
-/// A job counts all that its programs start, and its owner is told: while it runs, at its end, and of
-/// a job that a later service has taken over.
+/// A job counts all that its programs start, and its owner is told: while it runs, at its end, and
+/// of a job that a later service has taken over.
 pub fn service_counts_what_programs_start() -> Verdict {
     with_log(counts_what_programs_start_inner)
 }

@@ -269,7 +269,8 @@ impl Controller {
         runs.sort_by_key(|run| (claims.contains_key(run), self.runs[run].job.deadline_ns, *run));
         let replan = Replan { options: self.options.replanning.clone(), ..Replan::at(start_ns) };
         let each = (replan.options.max_work / runs.len().max(1) as u64).max(LEAST_WORK);
-        // A run that lacks work alone would lose its place. All of them together have as much again.
+        // A run that lacks work alone would lose its place. All of them together have as much
+        // again.
         let more = Budget::new(replan.options.max_work);
         let mut nowhere = Vec::new();
         for run in runs {

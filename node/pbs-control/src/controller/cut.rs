@@ -3,6 +3,7 @@
 
 use super::{ActiveRun, Cancelled, Controller};
 use crate::End;
+use pbs_planner::RunId;
 
 /// Processes of a run that ended before their tasks did, and whose dependents are not cancelled
 /// yet. A look at a run goes through all its tasks: one is for all processes that were cut since
@@ -36,10 +37,23 @@ impl Cuts {
 }
 
 impl ActiveRun {
+    /// Notes that a process has a thread on this core. One that comes back may be one that can't go
+    /// on.
+    pub(super) fn attached(&mut self, process: usize, core: usize) {
+        let track = &mut self.tracks[process];
+        if track.end() == Some(End::Cut) {
+            self.cuts.is_new = true;
+        }
+        track.attached(core);
+    }
+
     /// Cancels what can't go on, directly or through others, since processes ended before their
     /// tasks did: whole processes, for what is left of one would only wait. What does not depend on
-    /// them goes on. Returns the processes that the node knows of, each with the one that was cut.
-    fn cancel_after(&mut self, cut: &[usize]) -> Vec<(usize, usize)> {
+    /// them goes on. Returns the processes that the node knows of.
+    fn cancel_after(&mut self, run: RunId, cut: &[usize]) -> Vec<Cancelled> {
+        if cut.is_empty() {
+            return Vec::new();
+        }
         #[cfg(test)]
         tests::LOOKS.set(tests::LOOKS.get() + 1);
         let ended = self.ended();
@@ -69,7 +83,7 @@ impl ActiveRun {
                 let runs = open(process).any(|task| self.expected_insns[task] > 0);
                 self.tracks[process].ended(End::Cancelled);
                 if runs {
-                    cancelled.push((process, cut));
+                    cancelled.push(Cancelled { run, process, cut });
                 }
             }
         }
@@ -82,13 +96,9 @@ impl Controller {
     pub(super) fn cancel_at_once(&mut self) {
         for (&run, active) in &mut self.runs {
             let cut = std::mem::take(&mut active.cuts.at_once);
-            if cut.is_empty() {
-                continue;
-            }
-            for (process, cut) in active.cancel_after(&cut) {
-                self.cancelled.push(Cancelled { run, process, cut });
-                self.failed = true;
-            }
+            let cancelled = active.cancel_after(run, &cut);
+            self.failed |= !cancelled.is_empty();
+            self.cancelled.extend(cancelled);
         }
     }
 
@@ -104,13 +114,9 @@ impl Controller {
             let tracks = active.tracks.iter().enumerate();
             let cut = tracks.filter(|(_, track)| track.end() == Some(End::Cut));
             let cut: Vec<_> = cut.map(|(process, _)| process).collect();
-            if cut.is_empty() {
-                continue;
-            }
-            for (process, cut) in active.cancel_after(&cut) {
-                self.cancelled.push(Cancelled { run, process, cut });
-                self.failed = true;
-            }
+            let cancelled = active.cancel_after(run, &cut);
+            self.failed |= !cancelled.is_empty();
+            self.cancelled.extend(cancelled);
         }
     }
 }

@@ -328,7 +328,8 @@ fn labels_by_process(processes: &[Process]) -> HashMap<String, Vec<String>> {
     labels
 }
 
-/// What to write instead of the name of a process, or of a task with its process, as plans have it.
+/// The words to write instead of the name of a process, or of a task with its process, as plans
+/// have it.
 fn of_process(labels: &HashMap<String, Vec<String>>, name: &str) -> Option<String> {
     if let Some(tasks) = labels.get(name) {
         let listed = tasks.iter().take(MOST_LISTED).map(String::as_str).collect::<Vec<_>>();

@@ -41,7 +41,7 @@ pub(crate) struct Placing<'a> {
     cores: Vec<Option<usize>>,
     /// Per task: the stretches in which it is executed.
     stretches: Vec<Vec<Range<u64>>>,
-    /// What was moved, the last at the end.
+    /// Moves, the last at the end.
     moved: Vec<Moved>,
 }
 

@@ -359,8 +359,8 @@ pub struct Closing {
     /// Seconds after the end of such a time by which the batch system ends jobs in the reservation;
     /// `None`: it does not end them, and they have to be over by the end.
     pub overrun_s: Option<u64>,
-    /// Reason for which no job in it is left to the batch system; `None`: jobs in it use these nodes
-    /// in these times alone.
+    /// Reason for which no job in it is left to the batch system; `None`: jobs in it use these
+    /// nodes in these times alone.
     pub loose: Option<String>,
 }
 

@@ -80,7 +80,7 @@ fn others_are_built_once_for_a_question() {
     assert!(done < 3 * 3000, "{done}");
 }
 
-/// On the core of the others, all of them are placed again for each deadline.
+/// Jobs on the core in question are all placed again for each deadline.
 #[test]
 fn work_is_counted_where_others_move() {
     let mut busy = Busy::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Nodes that the batch system reserves for a time, or on which it runs a job of such a reservation:
-//! nothing is planned there then.
+//! Nodes that the batch system reserves for a time, or on which it runs a job of such a
+//! reservation: nothing is planned there then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

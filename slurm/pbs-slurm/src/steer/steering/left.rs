@@ -2,8 +2,8 @@
 //! Jobs with a reservation of the batch system, which are left to it. They have no request, and the
 //! plan has nothing on the nodes of the reservation in its time.
 //!
-//! Only the planner releases such a job, once it knows that the job stays on these nodes in that time.
-//! Otherwise the job could take nodes that are planned for others.
+//! Only the planner releases such a job, once it knows that the job stays on these nodes in that
+//! time. Otherwise the job could take nodes that are planned for others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -64,7 +64,8 @@ pub(super) struct LeftJobs {
     jobs: BTreeMap<Key, Left>,
     /// Numbers of jobs that wait without a hold, by reservation.
     waiting: HashMap<String, Waiting>,
-    /// Reservations of waiting jobs in the last look, whether they are left to the batch system or not.
+    /// Reservations of waiting jobs in the last look, whether they are left to the batch system or
+    /// not.
     names: HashMap<Key, String>,
 }
 
@@ -92,8 +93,9 @@ pub(super) fn left_text(job: &JobSeen) -> String {
 }
 
 impl Steer {
-    /// Decides about jobs with a reservation: which of them are left to the batch system, and which are
-    /// held. A job whose reservation has ended is marked as held for that: its user wanted it there.
+    /// Decides about jobs with a reservation: which of them are left to the batch system, and which
+    /// are held. A job whose reservation has ended is marked as held for that: its user wanted it
+    /// there.
     pub(super) fn sort_reserved(&mut self, controller: &mut dyn Controller) {
         let mut jobs = std::mem::take(&mut self.world.jobs);
         let mut before = std::mem::take(&mut self.left);
@@ -311,8 +313,8 @@ impl Steer {
     }
 
     /// Nodes of jobs that run without a request, with the times in which they are not free, and the
-    /// reasons. A job goes on until its limit, and at most so long after its reservation as the batch
-    /// system allows.
+    /// reasons. A job goes on until its limit, and at most so long after its reservation as the
+    /// batch system allows.
     pub(super) fn left_nodes(&self, cleaned_s: u64) -> Vec<(&[String], (u64, u64), String)> {
         let now_s = self.looked.as_secs();
         let jobs = self.left.jobs.keys().filter_map(|&key| self.world.job(key));
