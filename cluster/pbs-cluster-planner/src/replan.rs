@@ -10,8 +10,9 @@ use crate::budget::SearchBudget;
 use crate::machine::NCPUS;
 use crate::need::Need;
 use crate::placed::by_node;
-use crate::planner::Planner;
+use crate::planner::{Entry, Planner};
 use crate::request::{Refusal, Request, When, MOST_DURATION_S};
+use crate::search::Search;
 use crate::types::{Cause, RequestId};
 
 /// Result of replanning.
@@ -323,7 +324,8 @@ impl Planner {
         replanned: &mut Replanned,
         budget: &SearchBudget,
     ) -> bool {
-        let Some(entry) = self.entries.get(&id) else {
+        budget.take(self.entries.len());
+        let Some(entry) = self.entries.get(&id).filter(|_| !budget.is_empty()) else {
             return false;
         };
         let (need, who, priority) = (entry.need.clone(), entry.who.clone(), entry.priority);
@@ -429,6 +431,22 @@ impl Planner {
     ///
     /// Why the new one is declined.
     pub fn alter(&mut self, now_s: u64, id: RequestId, request: &Request) -> Result<(), Refusal> {
+        self.alter_within(now_s, id, request, &SearchBudget::default())
+    }
+
+    /// Changes a request as [`Self::alter`] does, by searches that share a budget. If it does not
+    /// suffice to find a start that is not later, the request stays as it was.
+    ///
+    /// # Errors
+    ///
+    /// Why the new one is declined.
+    pub fn alter_within(
+        &mut self,
+        now_s: u64,
+        id: RequestId,
+        request: &Request,
+        budget: &SearchBudget,
+    ) -> Result<(), Refusal> {
         let known = self.entries.get(&id).filter(|entry| entry.is_to_start(now_s));
         let entry = known.filter(|entry| entry.inside.is_none());
         let old = entry.ok_or(Refusal::NoSuchRequest(id))?.clone();
@@ -436,9 +454,12 @@ impl Planner {
         let followers: Vec<RequestId> = self.followers(id).collect();
         self.remove(now_s, id);
         let next_id = std::mem::replace(&mut self.next_id, id);
-        let budget = SearchBudget::default();
-        let planned = self.submit_within(now_s, request, &budget);
+        let mut planned = self.submit_within(now_s, request, budget);
         self.next_id = next_id;
+        if planned.is_ok() && self.has_lost_by_cut(id, &old, budget) {
+            self.remove(now_s, id);
+            planned = Err(Refusal::GaveUp);
+        }
         if let Err(refusal) = planned {
             self.insert(id, old);
             self.follow_again(id, &followers);
@@ -452,8 +473,17 @@ impl Planner {
             entry.submit_s = submit_s;
             self.queues.change_turn(&before, entry.turn(id));
         }
-        self.keep_order(now_s, &[id], &budget);
+        self.keep_order(now_s, &[id], budget);
         Ok(())
+    }
+
+    /// Whether a request starts later than before only because its search ended early.
+    fn has_lost_by_cut(&self, id: RequestId, old: &Entry, budget: &SearchBudget) -> bool {
+        let Some(before) = old.place.as_ref().filter(|_| budget.is_cut()) else {
+            return false;
+        };
+        let place = self.entries.get(&id).and_then(|entry| entry.place.as_ref());
+        place.is_none_or(|place| place.start_s > before.start_s)
     }
 
     /// Extends a running request if nobody else is planned there.
@@ -466,7 +496,7 @@ impl Planner {
         let by_s = self.policy.point_s(by_s);
         let known = self.entries.get(&id).filter(|entry| entry.is_running);
         let entry = known.ok_or(Refusal::NoSuchRequest(id))?;
-        let (Some(over), Some(place)) = (entry.over(), &entry.place) else {
+        let (Some(over), Some(place)) = (entry.over(), entry.place.clone()) else {
             return Err(Refusal::NoSuchRequest(id));
         };
         let more_s = u128::from(entry.first_duration_s) * u128::from(most_permille) / 1000;
@@ -486,10 +516,15 @@ impl Planner {
             };
             used.iter().zip(&free).all(|(used, free)| used <= free)
         });
+        let (old, who) = (entry.need.clone(), entry.who.clone());
+        let mut need = Need::clone(&old);
+        need.duration_s += by_s;
+        // Pools judge it by all of its duration.
+        self.system.prepare(&need.sums, need.asked_s(), &who);
         let budget = SearchBudget::default();
-        let search = self.search(&entry.who, &budget);
-        let mut tail_need = (*entry.need).clone();
+        let mut tail_need = Need::clone(&old);
         (tail_need.duration_s, tail_need.margin_s) = (by_s, 0);
+        let search = Search { whole: Some(&need), ..self.search(&who, &budget) };
         let ask = search.ask(&tail_need, &place.sums);
         if !is_free || ask.next_start_s(by_s, tail.clone()) != Some(tail.start) {
             let causes = ask.causes(by_s, &tail).into_iter();
@@ -497,13 +532,10 @@ impl Planner {
             let others = self.planned_over(id, &tail).map(Cause::Planned);
             return Err(Refusal::NotLonger(others.chain(causes.map(|(cause, _)| cause)).collect()));
         }
-        let mut need = Need::clone(&entry.need);
-        need.duration_s += by_s;
-        let (sums, nodes) = (place.sums.clone(), place.nodes.clone());
-        let who = entry.who.clone();
+        self.nodes.book(&self.machine, &need, &place.nodes, tail.clone());
+        self.book_as(&place.sums, (&old, &need), &who, &over);
         let asked = (&need.sums[..], need.asked_s());
-        self.nodes.book(&self.machine, &need, &nodes, tail.clone());
-        self.system.book(&sums, asked, &who, tail.clone(), true);
+        self.system.book(&place.sums, asked, &who, tail.clone(), true);
         self.system.throttles.book(&who, tail.clone(), true);
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.need = Arc::new(need);
@@ -544,7 +576,8 @@ impl Planner {
         if end_s >= over.end {
             return;
         }
-        let (mut need, who) = (Need::clone(&entry.need), entry.who.clone());
+        let (old, who) = (entry.need.clone(), entry.who.clone());
+        let mut need = Need::clone(&old);
         let rest = end_s..over.end;
         self.nodes.revoke(&self.machine, &need, &place.nodes, rest.clone());
         let asked = (&need.sums[..], need.asked_s());
@@ -552,6 +585,8 @@ impl Planner {
         self.system.throttles.book(&who, rest, false);
         need.duration_s = end_s - over.start;
         need.margin_s = need.margin_s.min(need.duration_s - 1);
+        self.system.prepare(&need.sums, need.asked_s(), &who);
+        self.book_as(&place.sums, (&old, &need), &who, &(over.start..end_s));
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.need = Arc::new(need);
         }

@@ -96,7 +96,7 @@ impl Planner {
 
     /// Books what a request has for another need than that for which it was booked: pools that
     /// count their users may admit it for one of them only.
-    fn book_as(
+    pub(crate) fn book_as(
         &mut self,
         sums: &Sums,
         (before, now): (&Need, &Need),

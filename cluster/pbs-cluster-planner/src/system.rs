@@ -270,13 +270,14 @@ impl System {
         }
     }
 
-    /// Returns all conditions on a request that takes these sums. The requested sums are smaller if
-    /// nodes are taken whole. [`Self::prepare`] must be called before.
+    /// Returns all conditions on a request, or on a part of one, that takes these sums for a
+    /// duration. Pools judge the request by what it asks for in all: the requested sums are smaller
+    /// if nodes are taken whole. [`Self::prepare`] must be called before.
     pub(crate) fn ask<'a>(
         &'a self,
         sums: &Sums,
-        asked: &Sums,
         duration_s: u64,
+        asked: (&Sums, u64),
         who: &'a Who,
     ) -> Ask<'a> {
         let mut ask = Ask {
@@ -301,7 +302,7 @@ impl System {
             let pools = if self.rules.pools.is_empty() {
                 0
             } else {
-                self.closed(resource, asked, duration_s, who)
+                self.closed(resource, asked.0, asked.1, who)
             };
             if pools != 0 {
                 let is_it = |view: &&View| (view.resource, view.pools) == (resource, pools);

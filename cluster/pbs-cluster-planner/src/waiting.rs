@@ -48,6 +48,10 @@ pub(crate) struct Waiting {
     is_due_again: bool,
     /// Turn of the last request that was tried.
     last: Option<Turn>,
+    /// Where the pass goes on after those before it have had another turn.
+    resume: Option<Turn>,
+    /// Number of fruitless tries since the pass went back.
+    in_vain_again: usize,
     /// Whether a request has got a place in this pass.
     has_planned: bool,
     /// Number of fruitless tries in this pass.
@@ -83,8 +87,12 @@ impl Planner {
         if self.queues.waiting().next().is_none() {
             return;
         }
-        if self.waiting.last.is_some() {
+        if self.waiting.resume.is_some() {
             self.waiting.is_due_again = true;
+        } else {
+            // What is free now is first for those that have had their turn.
+            self.waiting.resume = self.waiting.last.take();
+            self.waiting.in_vain_again = 0;
         }
         self.waiting.is_due = true;
     }
@@ -125,6 +133,7 @@ impl Planner {
                 break;
             }
             let is_over = self.policy.horizon_s.is_some() && self.waiting.in_vain >= MAX_TRIES;
+            self.go_on_behind_resumed();
             let next = self.queues.next_waiting(self.waiting.last).filter(|_| !is_over);
             let Some(turn) = next else {
                 self.end_pass_of_waiting(now_s);
@@ -136,9 +145,28 @@ impl Planner {
                 planned.push(turn.2);
             } else {
                 self.waiting.in_vain += 1;
+                self.waiting.in_vain_again += 1;
             }
         }
         planned
+    }
+
+    /// Lets a pass that went back go on where it was: when all before that place have had their
+    /// turn, or the first of them have found nothing. Otherwise who frees something again and again
+    /// would keep all others from their turn.
+    fn go_on_behind_resumed(&mut self) {
+        let Some(resume) = self.waiting.resume else {
+            return;
+        };
+        let is_there = self.waiting.last.is_some_and(|last| last >= resume);
+        if !is_there && self.waiting.in_vain_again < MAX_TRIES {
+            return;
+        }
+        self.waiting.resume = None;
+        if !is_there {
+            self.waiting.last = Some(resume);
+            self.waiting.is_due_again = true;
+        }
     }
 
     fn end_pass_of_waiting(&mut self, now_s: u64) {

@@ -103,3 +103,17 @@ fn causes_are_sought_within_a_budget() {
     assert!(until_s == same_s && until_s > 0 && until_s < HALF_S, "{until_s}");
     assert_eq!(start(&planner, id), Some(HALF_S));
 }
+
+/// A request whose alteration can't be sought to its end keeps its place, and is not moved to the
+/// end of the plan.
+#[test]
+fn an_alteration_that_ends_early_leaves_the_place() {
+    let mut planner = busy();
+    let id = planner.submit(0, &ask(HARD, HOUR)).unwrap();
+    let shorter = ask(HARD, HOUR / 2);
+    let refused = planner.alter_within(0, id, &shorter, &SearchBudget::of_looks(FEW));
+    assert_eq!((refused, start(&planner, id)), (Err(Refusal::GaveUp), Some(HALF_S)));
+    move_up(&mut planner);
+    planner.alter(0, id, &shorter).unwrap();
+    assert_eq!(start(&planner, id), Some(HALF_S));
+}

@@ -4,7 +4,9 @@
 mod common;
 
 use common::*;
-use pbs_cluster_planner::{Cause, Limit, Limited, Pool, Refusal, Request, Rules, Throttle};
+use pbs_cluster_planner::{
+    Cause, Limit, Limited, Planner, Pool, Refusal, Request, Rules, Throttle,
+};
 use pbs_site::{Share, User, Whom};
 
 const CORES: Limited = Limited::Resource(0);
@@ -265,4 +267,59 @@ fn a_pool_judges_a_resized_request_as_a_whole() {
     assert_eq!(planner.free(0).last().map(|(_, free)| free), Some(16));
     assert_eq!(submit(&mut planner, 4, &ask("12:ncpus=1", 10)), 4);
     assert_eq!(submit(&mut planner, 4, &ask("3:ncpus=1", 10)), 4);
+}
+
+/// A running request whose time changes uses a pool for short requests as long as it is one, and
+/// gives back what it took.
+#[test]
+fn a_pool_of_short_requests_follows_changes_of_their_time() {
+    let pool = Pool {
+        name: "short".into(),
+        resource: 0,
+        free: Share { least: Some(8), permille: None },
+        access: "duration <= 50".parse().unwrap(),
+        share: true,
+        for_askers: false,
+        valid: vec![ALWAYS],
+    };
+    let rules = Rules { pools: vec![pool], ..Rules::default() };
+    // Of 16 cores, long requests have 8 together, and those that the pool's own requests use
+    // beyond.
+    let planner = || {
+        let mut planner = with_rules(&[16], rules.clone());
+        let id = planner.submit(0, &ask("ncpus=4", 40)).unwrap();
+        planner.start(0, &mut Vec::new());
+        (planner, id)
+    };
+    let long =
+        |planner: &mut Planner, cores| submit(planner, 10, &ask(&format!("ncpus={cores}"), 100));
+
+    // As a long request it takes 4 of the 8 that long ones have.
+    let (mut extended, id) = planner();
+    extended.extend(id, 60, 2000).unwrap();
+    assert_eq!(long(&mut extended, 4), 10);
+    assert_eq!(long(&mut extended, 1), 100);
+    // Nothing of it stays in the pool when it has ended.
+    let (mut extended, id) = planner();
+    extended.extend(id, 60, 2000).unwrap();
+    extended.remove(10, id);
+    assert_eq!(long(&mut extended, 8), 10);
+    assert_eq!(long(&mut extended, 1), 110);
+
+    // Long requests may fill what is theirs: it can't become one of them.
+    let (mut full, id) = planner();
+    assert_eq!(long(&mut full, 8), 10);
+    let refused = full.extend(id, 60, 2000).unwrap_err();
+    let Refusal::NotLonger(causes) = refused else { panic!("{refused}") };
+    assert!(causes.contains(&Cause::Pool("short".into())), "{causes:?}");
+    full.extend(id, 5, 2000).unwrap();
+
+    // A long request that becomes short leaves the others their part.
+    let mut shortened = with_rules(&[16], rules.clone());
+    let id = shortened.submit(0, &ask("ncpus=4", 100)).unwrap();
+    shortened.start(0, &mut Vec::new());
+    shortened.shorten(0, id, 50);
+    assert_eq!(long(&mut shortened, 8), 10);
+    shortened.remove(20, id);
+    assert_eq!(submit(&mut shortened, 20, &ask("ncpus=8", 10)), 20);
 }

@@ -604,6 +604,47 @@ fn a_pass_over_waiting_requests_is_bounded() {
     assert!(!planner.is_planning_waiting());
 }
 
+/// What becomes free in the middle of a pass is for those first that have had their turn.
+#[test]
+fn what_becomes_free_in_a_pass_is_for_the_first() {
+    let policy = Policy { horizon_s: Some(100), ..Policy::default() };
+    let machine = Arc::new(Machine::new(vec![ncpus()], &[spec("n1", 8)]));
+    let mut planner = Planner::with_policy(machine, Rules::default(), policy);
+    let runs = planner.submit(0, &ask("ncpus=8", HOUR)).unwrap();
+    planner.start(0, &mut Vec::new());
+    let waiting: Vec<_> =
+        (1..=20).map(|at| planner.submit(0, &ask("ncpus=8", 1000 + at)).unwrap()).collect();
+    let budget = SearchBudget::default();
+    planner.plan_waiting_later();
+    assert!(planner.plan_some_waiting(0, 10, &budget).is_empty());
+    planner.remove(0, runs);
+    planner.plan_waiting_later();
+    assert_eq!(planner.plan_some_waiting(0, 11, &budget), waiting[..1]);
+    assert!(planner.is_planning_waiting());
+}
+
+/// However often something becomes free, a pass comes to its last request.
+#[test]
+fn a_pass_ends_however_often_something_becomes_free() {
+    const WAITING: usize = 600;
+    let mut planner = nodes(&[8]);
+    let held = || Request { is_held: true, ..ask("ncpus=1", 10) };
+    let [never, soon] = [(); 2].map(|()| planner.submit(0, &held()).unwrap());
+    for _ in 0..WAITING {
+        planner.submit(0, &after(&[never], ask("ncpus=1", 10))).unwrap();
+    }
+    let last = planner.submit(0, &after(&[soon], ask("ncpus=1", 10))).unwrap();
+    planner.remove(0, soon);
+    let mut tries = 0;
+    while start(&planner, last).is_none() {
+        planner.plan_waiting_later();
+        planner.plan_some_waiting(0, 1, &SearchBudget::default());
+        tries += 1;
+        assert!(tries < 2 * WAITING * WAITING);
+    }
+    assert!(tries > WAITING, "{tries}");
+}
+
 /// A change looks at the followers of the changed request and at theirs, not at those of others.
 #[test]
 fn a_change_looks_only_at_followers_of_the_changed_request() {

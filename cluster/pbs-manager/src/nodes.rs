@@ -205,9 +205,10 @@ impl<E: Engine> Manager<E> {
     }
 
     /// Plans requests anew in a reservation that holds other nodes now. A request that has no place
-    /// there ends.
+    /// there ends; one that was not tried, as the budget of the call did not suffice, waits there.
     fn plan_inside_again(&mut self, reservation: RequestId, requests: Vec<(Row, Standing)>) {
         let clock_s = self.clock_s;
+        let budget = SearchBudget::default();
         if let Some(inside) = self.planner.inside_mut(reservation) {
             for (row, standing) in &requests {
                 let Some(record) = self.records.get(&row.id) else {
@@ -218,9 +219,8 @@ impl<E: Engine> Manager<E> {
                 let _ = inside.restore(row.id, &record.request, &waiting);
             }
             inside.plan_waiting_later();
-            // A request that has no place afterwards ends.
-            while inside.is_planning_waiting() {
-                inside.plan_some_waiting(clock_s, 1, &SearchBudget::default());
+            while inside.is_planning_waiting() && !budget.is_empty() {
+                inside.plan_some_waiting(clock_s, 1, &budget);
             }
         }
         let why = "its reservation has moved, and has no place for it; submit it again";
@@ -229,6 +229,7 @@ impl<E: Engine> Manager<E> {
                 Some(State::Planned) => {
                     self.tell(Some(row.id), "moved", "with its reservation".into());
                 }
+                Some(_) if budget.is_empty() => {}
                 Some(_) => self.end(row.id, why),
                 None => {
                     self.records.remove(&row.id);
