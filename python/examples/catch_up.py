@@ -33,8 +33,14 @@ class CatchUp(Planner):
         (cpu,) = plan.cpus
         # Idle slots are not needed: the node has other programs' time beside the plan.
         slots = [slot for slot in cpu.slots if not isinstance(slot, Idle)]
+
+        def deadline_ns(slot: str | int) -> float:
+            deadline_ns = plan.process(slot).deadline_ns
+            # A deadline that has passed is 0.
+            return math.inf if deadline_ns is None else deadline_ns
+
         # Tasks with the same deadline keep their order.
-        cpu.slots = [*sorted(slots, key=lambda slot: plan.process(slot).deadline_ns or math.inf)]
+        cpu.slots = [*sorted(slots, key=deadline_ns)]
         return question.answered(plan)
 
 

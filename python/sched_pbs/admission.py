@@ -36,9 +36,9 @@ class AdmissionQuestion:
         """Question of decoded JSON; keys that are not known are ignored."""
         plan = value["plan"]
         return cls(
-            job=Job.from_json(value["job"], "the job"),
-            machine=Machine.from_json(value["machine"], "the machine"),
-            plan=None if plan is None else Plan.from_json(plan, "the plan"),
+            job=Job.of_message(value["job"], "the job"),
+            machine=Machine.of_message(value["machine"], "the machine"),
+            plan=None if plan is None else Plan.of_message(plan, "the plan"),
             first_id=value["first_id"],
             lead_ns=value["lead_ns"],
         )

@@ -11,6 +11,9 @@ from collections.abc import Callable
 
 from .planner import Planner
 
+_PATIENCE_S = 1.0
+"""Time that a planner has to notice that the simulator has ended."""
+
 
 class Bridge:
     """Two pipes to a simulator, and a thread that answers its questions."""
@@ -41,8 +44,11 @@ class Bridge:
         self._thread.start()
 
     def close(self) -> None:
-        """Wait for the thread, after the simulator has ended."""
-        self._thread.join()
+        """Wait for the thread, after the simulator has ended.
+
+        A planner that still computes an answer, which nobody waits for, is not waited for.
+        """
+        self._thread.join(timeout=_PATIENCE_S)
 
     def _serve(self, questions: int, answers: int) -> None:
         with open(questions, encoding="utf-8") as asked, os.fdopen(answers, "w") as out:

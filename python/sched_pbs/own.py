@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0
 """A program that is a process of a plan: its place there, and the ends of its tasks.
 
-The job has ``attaches = "itself"``.  Without a plan, the calls do nothing: the program simply
-does its work.
+The job has ``attaches = "itself"``.  Without a plan, also after the plan was dropped, the calls
+do nothing: the program simply does its work.
 """
 
+import errno
 import fcntl
 import os
 import struct
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 _MAGIC = 0xBC
 _NO_TASK = 0xFFFF_FFFF
 _ATTACH = struct.Struct("=iII5I")
 _TASK_END = struct.Struct("=II6I")
+_DETACH = struct.Struct("=i")
 _ERROR = struct.Struct("=iIQ240s")
 # As struct pbs_process.
 _PROCESS = struct.Struct("=IIQIIIIQQqQIIIIQQQQQQQ4Q")
@@ -33,6 +37,7 @@ def _request(number: int, layout: struct.Struct, reads: bool, writes: bool) -> i
 
 ATTACH = _request(1, _ATTACH, reads=False, writes=True)
 TASK_END = _request(2, _TASK_END, reads=True, writes=True)
+DETACH = _request(3, _DETACH, reads=False, writes=True)
 ERROR = _request(6, _ERROR, reads=True, writes=False)
 GET_PROCESS = _request(9, _PROCESS, reads=True, writes=True)
 
@@ -81,7 +86,8 @@ class OwnProcess:
 
     ``PBS_PROCESS`` names the process and ``PBS_DEVICE`` the device; ``pbsctl run`` and ``pbsd``
     set both.  Without ``PBS_PROCESS``, ``is_planned`` is false.  A refusal of the kernel is an
-    ``OSError`` with the kernel's reason.
+    ``OSError`` with the kernel's reason.  The thread that makes the object is in the plan, and
+    only that thread may use it.
     """
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
@@ -93,9 +99,22 @@ class OwnProcess:
         if not (text.isascii() and text.isdigit()):
             raise ValueError(f"PBS_PROCESS is {text!r}; write the number of a process of the plan")
         self.process = int(text)
+        if self.process > _NO_TASK:
+            raise ValueError(f"PBS_PROCESS is {text}; write a number up to {_NO_TASK}")
         path = environment.get("PBS_DEVICE", "/dev/pbs_plan")
         self._device = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        self._call(ATTACH, _ATTACH.pack(0, self.process, 0, 0, 0, 0, 0, 0))
+        self._thread = threading.get_native_id()
+        try:
+            self._call(ATTACH, _ATTACH.pack(0, self.process, 0, 0, 0, 0, 0, 0))
+        except BaseException:
+            self._close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
 
     @property
     def is_planned(self) -> bool:
@@ -105,11 +124,20 @@ class OwnProcess:
     def task_end(self) -> int | None:
         """End the present task, and wait for the next one.
 
-        The result is the number of the next task; ``None``: there is none.
+        The result is the number of the next task.  ``None``: that was the last one, or the
+        program is not part of a plan, or not any more (``is_planned`` is false).  Let the
+        program's own work end its loop, not this number.
         """
         if self._device is None:
             return None
-        answer = self._call(TASK_END, _TASK_END.pack(_NO_TASK, _NO_TASK, 0, 0, 0, 0, 0, 0))
+        try:
+            answer = self._call(TASK_END, _TASK_END.pack(_NO_TASK, _NO_TASK, 0, 0, 0, 0, 0, 0))
+        except OSError as error:
+            if error.errno != errno.ESRCH:
+                raise
+            # The plan was dropped, or the present one lacks the process.
+            self._close()
+            return None
         next_task: int = _TASK_END.unpack(answer)[1]
         return None if next_task == _NO_TASK else next_task
 
@@ -127,8 +155,29 @@ class OwnProcess:
         left_insns: int = planned_insns - retired_insns
         return left_insns
 
+    def leave(self) -> None:
+        """Leave the plan; the program continues as a normal one."""
+        if self._device is None:
+            return
+        try:
+            self._call(DETACH, _DETACH.pack(0))
+        except OSError as error:
+            if error.errno != errno.ESRCH:
+                raise
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        if self._device is not None:
+            os.close(self._device)
+            self._device = None
+
     def _call(self, request: int, record: bytes) -> bytes:
         assert self._device is not None
+        if threading.get_native_id() != self._thread:
+            raise RuntimeError(
+                "another thread is in the plan; call this in the one that made the OwnProcess"
+            )
         try:
             return fcntl.ioctl(self._device, request, record)
         except OSError as error:

@@ -104,8 +104,8 @@ class Question:
             cpu=value["cpu"],
             now_ns=value["now_ns"],
             rate_insns_per_ms=value["rate_insns_per_ms"],
-            config=Config.from_json(value["config"]),
-            remaining=Plan.from_json(value["remaining"], "the rest of the plan"),
+            config=Config.of_message(value["config"]),
+            remaining=Plan.of_message(value["remaining"], "the rest of the plan"),
         )
 
     def answered(self, plan: Plan) -> Plan:

@@ -5,6 +5,7 @@ The keys of a file are the names of the fields, unless ``KEYS`` has another one.
 the fields decide what is accepted.
 """
 
+import contextvars
 import dataclasses
 import difflib
 import json
@@ -15,6 +16,10 @@ import typing
 from typing import Any, ClassVar, Self
 
 from .quantity import number_of
+
+
+_IGNORES_UNKNOWN = contextvars.ContextVar("ignores_unknown", default=False)
+"""Whether keys that are not known are ignored."""
 
 
 class FileError(ValueError):
@@ -33,6 +38,18 @@ class Record:
     MARKS: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
+    def of_message(cls, value: object, where: str = "") -> Self:
+        """Record of what pbsctl or a service says, which may be of a later version.
+
+        Keys that are not known are ignored.
+        """
+        before = _IGNORES_UNKNOWN.set(True)
+        try:
+            return cls.from_json(value, where)
+        finally:
+            _IGNORES_UNKNOWN.reset(before)
+
+    @classmethod
     def from_json(cls, value: object, where: str = "") -> Self:
         """Record of decoded JSON or TOML; ``where`` is its place in messages."""
         where = where or f"the {cls.__name__.lower()}"
@@ -44,6 +61,8 @@ class Record:
         arguments = {}
         for key, part in value.items():
             if key not in fields:
+                if _IGNORES_UNKNOWN.get():
+                    continue
                 close = difflib.get_close_matches(str(key), fields, 1)
                 instead = (
                     f"did you mean {close[0]}?" if close else f"it can have {', '.join(fields)}"

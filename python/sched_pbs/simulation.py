@@ -146,7 +146,7 @@ class Simulation:
     @property
     def config(self) -> Config:
         """Configuration of the node."""
-        return Config.from_json(self.recording["config"])
+        return Config.of_message(self.recording["config"])
 
     @property
     def plans(self) -> list[Plan]:

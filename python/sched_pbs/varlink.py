@@ -19,7 +19,10 @@ from .job import Job
 NODE = "org.sched-pbs.Node"
 RMS = "org.sched-pbs.Rms"
 
-_CLOSED = "the service has closed the connection; connect again"
+_CALL_BYTES = 1 << 20
+"""Largest call that the services take."""
+
+_CLOSED = "the service has closed the connection: it has ended, or it refuses the call; connect again"
 _ENDED = "this connection ended with the error or the close() before; connect again"
 _STREAMS = "this connection receives a stream; connect again for other calls"
 
@@ -95,20 +98,36 @@ class Connection:
         given = {key: value for key, value in parameters.items() if value is not None}
         message = {"method": name, "parameters": given} | ({"more": True} if more else {})
         text = json.dumps(message).encode() + b"\0"
+        if len(text) > _CALL_BYTES:
+            raise ValueError(
+                f"this call has {len(text)} bytes, and the service takes {_CALL_BYTES}; submit "
+                "fewer jobs at once, or with a smaller environment="
+            )
+        # JSON of other languages refuses a lone surrogate: a byte that is not UTF-8.
+        if not _is_utf8(_text(message)):
+            bad = [key for key, value in given.items() if not _is_utf8(_text(value))]
+            where = ", ".join(bad)
+            raise ValueError(
+                f"{where} has a name or a text that is not UTF-8; name another, such as "
+                "directory= for a working directory"
+            )
         self._check_open()
         if self._is_streaming:
             raise ConnectionError(_STREAMS)
         with self._closing_on_error():
             try:
                 self._socket.sendall(text)
-            except BrokenPipeError as error:
+            except (BrokenPipeError, ConnectionResetError) as error:
                 raise ConnectionError(_CLOSED) from error
 
     def _receive(self) -> tuple[dict[str, Any], bool]:
         self._check_open()
         with self._closing_on_error():
             while b"\0" not in self._rest:
-                part = self._socket.recv(1 << 16)
+                try:
+                    part = self._socket.recv(1 << 16)
+                except ConnectionResetError as error:
+                    raise ConnectionError(_CLOSED) from error
                 if not part:
                     raise ConnectionError(_CLOSED)
                 self._rest += part
@@ -230,6 +249,10 @@ def _submission(job: Job, more: dict[str, Any]) -> dict[str, Any]:
         "environment": variables,
         **more,
     }
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _is_utf8(text: str) -> bool:

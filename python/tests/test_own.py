@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """A program's own place in a plan, and its calls."""
 
+import errno
 import os
 import subprocess
 import tempfile
+import threading
 import unittest
 from pathlib import Path
+from unittest import mock
 
 from sched_pbs import OwnProcess, Place, own
 
@@ -27,11 +30,11 @@ int main(void)
 """
 
 
-def compiled(source: Path, directory: str) -> str:
+def compiled(source: Path, directory: str, standard: str = "gnu11") -> str:
     """Program that the C compiler makes of a file, without a warning."""
     program = os.path.join(directory, source.stem)
     includes = [f"-I{TOP}/node/pbs-uapi/include", f"-I{TOP}/include/uapi"]
-    flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
+    flags = [f"-std={standard}", "-D_POSIX_C_SOURCE=200809L", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
     subprocess.run(["cc", *flags, *includes, str(source), "-o", program], check=True)
     return program
 
@@ -56,9 +59,42 @@ class OwnPlace(unittest.TestCase):
         self.assertIsNone(process.task_end())
         self.assertIsNone(process.left_insns())
 
+    def test_a_program_whose_plan_is_gone_continues(self) -> None:
+        def answer(_: int, request: int, record: bytes) -> bytes:
+            if request == own.TASK_END:
+                raise OSError(errno.ESRCH, "no process")
+            return record
+
+        with mock.patch("sched_pbs.own.fcntl.ioctl", answer):
+            process = OwnProcess({"PBS_PROCESS": "1", "PBS_DEVICE": "/dev/null"})
+            self.assertTrue(process.is_planned)
+            self.assertIsNone(process.task_end())
+            self.assertFalse(process.is_planned)
+            self.assertIsNone(process.task_end())
+            process.leave()
+
+    def test_only_the_thread_in_the_plan_may_call(self) -> None:
+        with mock.patch("sched_pbs.own.fcntl.ioctl", lambda _device, _request, record: record):
+            with OwnProcess({"PBS_PROCESS": "1", "PBS_DEVICE": "/dev/null"}) as process:
+                errors: list[Exception] = []
+
+                def call() -> None:
+                    try:
+                        process.task_end()
+                    except RuntimeError as error:
+                        errors.append(error)
+
+                thread = threading.Thread(target=call)
+                thread.start()
+                thread.join()
+                self.assertIn("another thread is in the plan", str(errors[0]))
+            self.assertFalse(process.is_planned)
+
     def test_a_failure_names_what_to_correct(self) -> None:
         with self.assertRaisesRegex(ValueError, "PBS_PROCESS is 'x'"):
             OwnProcess({"PBS_PROCESS": "x"})
+        with self.assertRaisesRegex(ValueError, "4294967296; write a number up to 4294967295"):
+            OwnProcess({"PBS_PROCESS": "4294967296"})
         with self.assertRaisesRegex(OSError, "/no/such"):
             OwnProcess({"PBS_PROCESS": "1", "PBS_DEVICE": "/no/such"})
         with self.assertRaisesRegex(OSError, "Inappropriate ioctl"):
@@ -70,6 +106,7 @@ class InC(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             source = Path(directory, "numbers.c")
             source.write_text(NUMBERS)
+            compiled(source, directory, "c11")
             program = compiled(source, directory)
             words = subprocess.run([program], check=True, capture_output=True, text=True).stdout
         numbers = [own.ATTACH, own.TASK_END, own.ERROR, own.GET_PROCESS]

@@ -3,6 +3,7 @@
 
 import io
 import json
+import signal
 import sys
 import threading
 import unittest
@@ -67,6 +68,35 @@ class Planners(unittest.TestCase):
         # The process with the earlier deadline goes first, whatever the order was before.
         self.assertEqual(there.plans[1].cpus[0].slots[0], 2)
 
+    def test_a_deadline_that_has_passed_goes_first(self) -> None:
+        listener = Listener()
+        simulate(late_plan(), planner=listener)
+        question = listener.questions[0]
+        for process, deadline_ns in zip(question.remaining.processes, (1, 0), strict=True):
+            process.deadline_ns = deadline_ns
+        answer = CatchUp().answer(question)
+        assert answer is not None
+        self.assertEqual(answer.process(answer.cpus[0].slots[0]).id, 2)
+
+    def test_a_planner_that_computes_for_ever_does_not_keep_an_interrupt_back(self) -> None:
+        asked = threading.Event()
+        goes_on = threading.Event()
+
+        class Slow(Planner):
+            def answer(self, question: Question) -> Plan | None:
+                asked.set()
+                goes_on.wait()
+                return None
+
+        def interrupt() -> None:
+            asked.wait()
+            signal.raise_signal(signal.SIGINT)
+
+        threading.Thread(target=interrupt).start()
+        with self.assertRaises(KeyboardInterrupt):
+            simulate(late_plan(), planner=Slow())
+        goes_on.set()
+
     def test_serve_reads_a_question_and_writes_an_answer(self) -> None:
         listener = Listener()
         simulate(late_plan(), planner=listener)
@@ -78,8 +108,9 @@ class Planners(unittest.TestCase):
                 "cpu": 0,
                 "now_ns": question.now_ns,
                 "rate_insns_per_ms": 1,
-                "config": question.config.to_json(),
-                "remaining": question.remaining.to_json(),
+                # A later version of pbsctl may say more.
+                "config": question.config.to_json() | {"new": 1},
+                "remaining": question.remaining.to_json() | {"new": {"more": 1}},
                 "remaining_toml": question.remaining.dumps_toml(),
             }
         )

@@ -68,6 +68,33 @@ class Manager(unittest.TestCase):
             self.assertIn(RMS, info["interfaces"])
 
 
+class Calls(unittest.TestCase):
+    """Calls that no service would take, and services that end."""
+
+    def setUp(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX)
+        self.addCleanup(theirs.close)
+        self.addCleanup(ours.close)
+        self.theirs = theirs
+        with mock.patch("sched_pbs.varlink.socket.socket") as made:
+            made.return_value = mock.Mock(wraps=ours, connect=lambda _: None)
+            self.service = NodeService("/no/such", TIMEOUT_S)
+
+    def test_a_call_that_is_too_large_says_what_to_do(self) -> None:
+        with self.assertRaisesRegex(ValueError, "takes 1048576; submit fewer jobs at once"):
+            self.service.call("Status", text="x" * (1 << 20))
+
+    def test_a_text_that_is_not_utf8_is_named(self) -> None:
+        with mock.patch("os.getcwd", return_value="/tmp/\udcff"):
+            with self.assertRaisesRegex(ValueError, "jobs has a name.*directory="):
+                self.service.submit(Job("one", 10**9, [JobProcess(1, 1 << 20, [JobTask(5)])]))
+
+    def test_a_service_that_ends_is_named(self) -> None:
+        self.theirs.close()
+        with self.assertRaisesRegex(ConnectionError, "it has ended, or it refuses the call"):
+            self.service.status()
+
+
 class Node(unittest.TestCase):
     """A service of the test that answers like ``pbsd``: that needs the kernel."""
 

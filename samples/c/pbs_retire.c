@@ -166,8 +166,13 @@ int main(int argc, char **argv)
 		/* What comes next may wait from here on. */
 		if (i + 1 < count && tasks[i + 1].wait_insns)
 			begun_ns = now_ns();
-		if (device >= 0 && ioctl(device, PBS_IOC_TASK_END, &end))
-			refused(device, "end of a task");
+		if (device >= 0 && ioctl(device, PBS_IOC_TASK_END, &end)) {
+			if (errno != ESRCH)
+				refused(device, "end of a task");
+			/* The plan was dropped: this is an ordinary program now. */
+			close(device);
+			device = -1;
+		}
 	}
 	return 0;
 }

@@ -24,5 +24,5 @@ pub use inbox::{inbox, Call, Inbox, NotAnswered, Sender};
 pub use places::CallLimits;
 pub use reader::LONG_BYTES;
 pub use shares::{check_shares, AllBytes, HeldWords, Share};
-pub use socket::{handed_over, listen, serve, Nowhere};
+pub use socket::{handed_over, handed_over_count, listen, serve, Nowhere};
 pub use watch::{watch, Watch};

@@ -43,14 +43,19 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// Time for which no connection is accepted when there are no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The socket that was handed over by who started us (sd_listen_fds(3)).
-#[allow(unsafe_code)]
-pub fn handed_over() -> Option<OwnedFd> {
+/// The number of sockets that were handed over by who started us (sd_listen_fds(3)).
+pub fn handed_over_count() -> usize {
     let own = std::process::id().to_string();
     let is_ours = std::env::var("LISTEN_PID").is_ok_and(|pid| pid == own);
-    let count = std::env::var("LISTEN_FDS").ok()?;
+    let count = std::env::var("LISTEN_FDS").ok().filter(|_| is_ours);
+    count.and_then(|count| count.parse().ok()).unwrap_or(0)
+}
+
+/// The socket that was handed over by who started us, if it is one only.
+#[allow(unsafe_code)]
+pub fn handed_over() -> Option<OwnedFd> {
     // SAFETY: descriptor 3 was opened for us by who started us, and is nobody else's.
-    let socket = (is_ours && count == "1").then(|| unsafe { OwnedFd::from_raw_fd(3) });
+    let socket = (handed_over_count() == 1).then(|| unsafe { OwnedFd::from_raw_fd(3) });
     // Programs do not inherit the copy.
     socket?.try_clone().ok()
 }

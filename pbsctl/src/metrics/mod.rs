@@ -158,11 +158,17 @@ fn not_written(_: std::fmt::Error) -> Failure {
 /// get the same page, so that callers make the node no work.
 fn listen(address: SocketAddr, pages: Pages) -> Result<ExitCode, Failure> {
     let failed = |error| Failure::Failed(format!("{address}: {error}"));
+    let count = pbs_socket::handed_over_count();
+    if count > 1 {
+        let why = format!("{count} sockets were handed over; name one ListenStream only");
+        return Err(Failure::Usage(why));
+    }
     let listener = match pbs_socket::handed_over() {
         Some(socket) => TcpListener::from(socket),
         None => TcpListener::bind(address).map_err(failed)?,
     };
     let bound = listener.local_addr().map_err(failed)?;
+    let bound = serve::of_this_machine(bound).map_err(Failure::Usage)?;
     output::report(&format!("the metrics are at http://{bound}/metrics"));
     let last: Mutex<(Pages, Option<(Instant, String)>)> = Mutex::new((pages, None));
     let page = move || {

@@ -24,6 +24,11 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     let address = port.or_else(|_| text.parse()).map_err(|_| {
         format!("{text:?} is no address; write a port, or an address with a port: 127.0.0.1:9845")
     })?;
+    of_this_machine(address)
+}
+
+/// The address, if only programs of this machine can reach it.
+pub(super) fn of_this_machine(address: SocketAddr) -> Result<SocketAddr, String> {
     if !address.ip().is_loopback() {
         return Err(format!(
             "{address} can be reached from other machines; write an address of this machine only, \

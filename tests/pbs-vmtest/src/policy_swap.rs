@@ -41,10 +41,13 @@ pub fn swap_under_load() -> Verdict {
     }
     scene.process(3, |device| {
         // It loses its process on the way, and goes on as a normal one.
+        let mut refusals = Vec::new();
         for _ in 0..10 {
             burn(BURN_INSNS);
-            let _ = device.task_end(None);
+            refusals.extend(device.task_end(None).err().map(|of| of.error.raw_os_error()));
         }
+        // This is how programs know it: see pbs_uapi::task.
+        assert!(!refusals.is_empty() && refusals.iter().all(|of| *of == Some(libc::ESRCH)));
         // SAFETY: no memory is involved.
         let policy = unsafe { libc::sched_getscheduler(0) };
         assert_eq!(policy, libc::SCHED_OTHER);

@@ -10,9 +10,10 @@
  *			perror("end of the task");
  *	}
  *
- * The job has attaches = "itself" (Documentation/jobs.rst).  Without a plan, the
- * calls do nothing and succeed: the program simply does its work.  The calls are
- * those of Documentation/pbs-uapi.rst; a failure sets errno.
+ * The job has attaches = "itself" (Documentation/jobs.rst).  Without a plan, also
+ * after the plan was dropped, the calls do nothing and succeed: the program simply
+ * does its work.  The calls are those of Documentation/pbs-uapi.rst, for the thread
+ * that attached; a failure sets errno.  The header needs POSIX.1-2008.
  */
 #ifndef SCHED_PBS_TASK_H
 #define SCHED_PBS_TASK_H
@@ -25,6 +26,10 @@
 #include <unistd.h>
 
 #include <linux/pbs.h>
+
+#ifndef O_CLOEXEC
+#error "O_CLOEXEC is missing: define _POSIX_C_SOURCE as 200809L or more before all headers"
+#endif
 
 /* The process of the plan that this program is. */
 struct sched_pbs_process {
@@ -83,8 +88,9 @@ static inline struct sched_pbs_process sched_pbs_attach(void)
 }
 
 /*
- * End the present task.  Returns when the next one begins, with its number in *next
- * (PBS_NO_TASK: that was the last), unless next is NULL.
+ * End the present task.  Returns when the next one begins, with its number in *next,
+ * unless next is NULL.  PBS_NO_TASK: that was the last, or the program is not part of
+ * a plan, or not any more.  Let the program's own work end its loop, not this number.
  */
 static inline int sched_pbs_task_end(const struct sched_pbs_process *own, __u32 *next)
 {
@@ -93,7 +99,8 @@ static inline int sched_pbs_task_end(const struct sched_pbs_process *own, __u32 
 	memset(&end, 0, sizeof(end));
 	end.task = PBS_NO_TASK;
 	end.next_task = PBS_NO_TASK;
-	if (own->device >= 0 && ioctl(own->device, PBS_IOC_TASK_END, &end))
+	/* ESRCH: the plan was dropped, or the present one lacks the process. */
+	if (own->device >= 0 && ioctl(own->device, PBS_IOC_TASK_END, &end) && errno != ESRCH)
 		return -1;
 	if (next)
 		*next = end.next_task;

@@ -134,7 +134,9 @@ impl Process {
 
     /// Ends the current task. The next one begins when this returns, which is
     /// when a slot of the process comes. The answer is the number of the next
-    /// task, `None` after the last one and outside a plan.
+    /// task, `None` after the last one and outside a plan: also after the plan
+    /// was dropped, or replaced by one without the process. So let the
+    /// program's own work end its loop, not this number.
     pub fn task_end(&self) -> Result<Option<u32>, Error> {
         self.end(None)
     }
@@ -146,8 +148,30 @@ impl Process {
 
     fn end(&self, task: Option<u32>) -> Result<Option<u32>, Error> {
         match &self.device {
-            Some(device) => Ok(device.task_end(task)?),
+            Some(device) => Ok(next_task(device.task_end(task))?),
             None => Ok(None),
         }
+    }
+}
+
+/// Next task by the kernel's answer to the end of a task. A thread that is not
+/// attached any more continues as a normal one, as it does without a plan.
+fn next_task(ended: Result<Option<u32>, Refused>) -> Result<Option<u32>, Refused> {
+    match ended {
+        Err(refused) if refused.error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+        ended => ended,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_whose_plan_is_gone_continues() {
+        let refused = |errno| Err(io::Error::from_raw_os_error(errno).into());
+        assert!(matches!(next_task(refused(libc::ESRCH)), Ok(None)));
+        assert!(next_task(refused(libc::EBUSY)).is_err());
+        assert!(matches!(next_task(Ok(Some(3))), Ok(Some(3))));
     }
 }
