@@ -149,14 +149,25 @@ impl When {
     }
 }
 
-/// The indices of `1-10` or `0-8:2`.
+/// The indices of `7`, `1-10` or `0-8:2`.
 fn array(text: &str) -> Result<Array, String> {
+    if let Some((list, limit)) = text.split_once('%') {
+        return Err(format!(
+            "%{limit} limits how many jobs of an array run at once, and a node has no such limit: \
+             write {list}"
+        ));
+    }
+    if let Some((first, _)) = text.split_once(',') {
+        return Err(format!(
+            "an array is one range: write {first}, and submit the job again with the next one"
+        ));
+    }
     let read = || {
         let (range, step) = match text.split_once(':') {
             Some((range, step)) => (range, Some(step.parse().ok()?)),
             None => (text, None),
         };
-        let (first, last) = range.split_once('-')?;
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
         let array = Array { first: first.parse().ok()?, last: last.parse().ok()?, step };
         (array.first <= array.last && step != Some(0)).then_some(array)
     };
@@ -172,7 +183,10 @@ mod tests {
         let of = |first, last, step| Ok(Array { first, last, step });
         assert_eq!(array("1-10"), of(1, 10, None));
         assert_eq!(array("0-8:2"), of(0, 8, Some(2)));
-        for wrong in ["", "5", "5-", "-5", "9-1", "1-9:0", "1-9:x", "a-b"] {
+        assert_eq!(array("7"), of(7, 7, None));
+        assert!(array("1-10%4").unwrap_err().ends_with("has no such limit: write 1-10"));
+        assert!(array("1,3,5").unwrap_err().contains("an array is one range: write 1,"));
+        for wrong in ["", "5-", "-5", "9-1", "1-9:0", "1-9:x", "a-b"] {
             assert!(array(wrong).unwrap_err().contains("such as 1-10"), "{wrong}");
         }
     }

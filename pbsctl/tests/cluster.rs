@@ -687,6 +687,62 @@ fn jobs_that_are_missing_in_a_trace_are_reported() {
     }
 }
 
+/// Jobs of Slurm's accounting are replayed; what can't be is named.
+#[test]
+fn accounting_of_slurm_is_replayed() {
+    let titles = "JobIDRaw|JobName|User|Account|Partition|Submit|Eligible|Start|End|TimelimitRaw|\
+                  ReqTRES|AllocTRES|State\n";
+    let job = |id: u64, start_s: u64, cpus: u64| {
+        let end_s = start_s + 60;
+        format!(
+            "{id}|a job|anna|physics|batch|1000|1000|{start_s}|{end_s}|2|cpu={cpus}|cpu={cpus}|\
+             COMPLETED\n"
+        )
+    };
+    let text = [titles, &job(7, 1000, 3), &job(8, 1060, 2), &job(9, 1120, 1)].concat();
+    let step = format!("{text}9.0|x||||||||||cpu=1|COMPLETED\n");
+    let trace = pbsctl(&["cluster", "accounting", "-", "--cores", "4"], &step);
+    assert_eq!(trace.status, 0, "{}", trace.stderr);
+    assert!(trace.stderr.contains("left out: 1 line of steps"), "{}", trace.stderr);
+    let traces = directory("cluster-accounting", &[]);
+    let ran = replay(&traces, &["-", "--policy", "easy", "--json"], &trace.stdout);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let policy = &ran.json()["policies"][0];
+    // The last one starts beside the first, and not after two others.
+    assert_eq!(policy["wait_s"]["mean"].as_f64(), Some(20.0));
+    let json = pbsctl(&["--json", "cluster", "accounting", "-"], &text).json();
+    assert_eq!((&json["schema"], &json["jobs"]), (&"pbs.cluster-workload/1".into(), &3.into()));
+    let none = pbsctl(&["cluster", "accounting", "-"], titles);
+    assert_eq!(none.status, 1);
+    assert!(none.stderr.contains("standard input: it has no job that is over"), "{}", none.stderr);
+}
+
+/// The calendar of a site is read by the begin of the trace.
+#[test]
+fn a_calendar_is_read_by_the_begin_of_a_trace() {
+    // At noon, each may have one core for an hour.
+    let site = "name = 'day'\ntime_zone = 'UTC'\n[[nodes]]\nname = 'n'\nhas = 'ncpus=4'\n\
+                [[limit]]\nfor = 'everyone'\nresource = 'ncpus'\nitems = 1\n\
+                validity = 'cron 0 12 * * * +1h'\n";
+    let traces = directory("cluster-calendar", &[("day.toml", site)]);
+    let job = "1 0 -1 60 4 -1 -1 4 60 -1 1 1 1 -1 -1 -1 -1 -1\n";
+    let wait_s = |header: &str| {
+        let text = format!("{header}{job}");
+        let asked = ["-", "--site", "day.toml", "--policy", "planned", "--json"];
+        let ran = replay(&traces, &asked, &text);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let json = ran.json();
+        let remarks = json["remarks"].to_string();
+        assert_eq!(remarks.contains("add a line"), header.is_empty(), "{remarks}");
+        json["policies"][0]["wait_s"]["mean"].as_f64()
+    };
+    assert_eq!(wait_s(""), Some(0.0));
+    // In the afternoon.
+    assert_eq!(wait_s("; UnixStartTime: 1764000600\n"), Some(0.0));
+    let noon_s = 1_764_028_800 / 86_400 * 86_400 + 12 * 3600;
+    assert_eq!(wait_s(&format!("; UnixStartTime: {}\n", noon_s + 600)), Some(3000.0));
+}
+
 #[test]
 fn a_trace_is_replayed_on_its_own_machine() {
     let traces = traces("cluster-trace-machine");
@@ -966,7 +1022,7 @@ fn jobs_at_the_begin_and_the_end_are_left_out() {
     let file = traces.join("easy.swf").to_string_lossy().into_owned();
     let whole = replay(&traces, &[&generate[..], &["--json", "--output", &file]].concat(), "");
     let whole = whole.json()["replays"][0].clone();
-    assert_eq!((whole["jobs"].as_u64(), whole["left_out"].as_u64()), (Some(300), Some(0)));
+    assert_eq!((whole["jobs"].as_u64(), whole["jobs_left_out"].as_u64()), (Some(300), Some(0)));
     let written = std::fs::read_to_string(&file).unwrap();
     let lines = written.lines().filter(|line| !line.starts_with(';'));
     let times: Vec<[u64; 2]> = lines
@@ -981,10 +1037,12 @@ fn jobs_at_the_begin_and_the_end_are_left_out() {
         times.iter().filter(|[at_s, _]| *at_s >= first_s + 7200 && *at_s + 7200 <= last_s);
     let waits: Vec<u64> = counted.map(|[_, wait_s]| *wait_s).collect();
     assert!(!waits.is_empty() && waits.len() < 300);
-    let part = replay(&traces, &[&generate[..], &["--json", "--leave-out", "2h"]].concat(), "");
+    let errors = ["--json", "--leave-out", "2h", "--run-time-errors"];
+    let part = replay(&traces, &[&generate[..], &errors].concat(), "");
     let part = part.json()["replays"][0].clone();
     assert_eq!(part["jobs"].as_u64(), Some(waits.len() as u64));
-    assert_eq!(part["left_out"].as_u64(), Some(300 - waits.len() as u64));
+    assert_eq!(part["jobs_left_out"].as_u64(), Some(300 - waits.len() as u64));
+    assert_eq!(part["run_time_errors"]["jobs"], part["policies"][0]["jobs"]);
     let mean_s = waits.iter().sum::<u64>() as f64 / waits.len() as f64;
     let said_s = part["policies"][0]["wait_s"]["mean"].as_f64().unwrap();
     assert!((said_s - mean_s).abs() < 0.001, "{said_s} {mean_s}");

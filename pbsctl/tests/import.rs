@@ -332,3 +332,54 @@ fn a_plan_has_no_name() {
     assert_eq!((ran.status, ran.stdout.as_str()), (2, ""));
     assert!(ran.stderr.contains("--name is for jobs: for workflows, and"), "{}", ran.stderr);
 }
+
+/// Figures of all tasks of a group, and sizes of data, are not lost; what is lost is named also
+/// where the import fails.
+#[test]
+fn defaults_of_graphviz_are_read() {
+    let text = "digraph g { node [runtime=10, cores=2]; edge [bytes=5]; a -> b;\n\
+                subgraph s { node [runtime=3]; c } a -> c [bytes=64]; a -> c [bytes=6]; d }\n";
+    let ran = pbsctl(&["plan", "import", "-", "--json"], text);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let json = ran.json();
+    let toml = json["toml"].as_str().unwrap();
+    assert_eq!(toml.matches("runtime_ns = 10_000_000_000").count(), 3, "{toml}");
+    assert_eq!(toml.matches("runtime_ns = 3_000_000_000").count(), 1, "{toml}");
+    for line in ["{ task = \"a\", bytes = 5 }", "{ task = \"a\", bytes = 70 }"] {
+        assert!(toml.contains(line), "{line}: {toml}");
+    }
+    let strict = pbsctl(&["plan", "import", "-"], &format!("strict {text}"));
+    assert!(strict.stdout.contains("{ task = \"a\", bytes = 6 }"), "{}", strict.stdout);
+    let other = pbsctl(&["plan", "import", "-"], "digraph g { a [duration=5]; a -> b }");
+    assert!(other.stderr.contains("runtime is a task's time in seconds"), "{}", other.stderr);
+    assert!(other.stderr.contains("2 of 2 tasks have no run time"), "{}", other.stderr);
+}
+
+/// A file that many tasks read is looked at once for each of them, and problems are counted.
+#[test]
+fn a_workflow_of_many_parents_and_files_is_read() {
+    const MANY: usize = 3_000;
+    let names: Vec<String> = (0..MANY).map(|at| format!("t{at}")).collect();
+    let task = |name: &String| {
+        serde_json::json!({ "id": name, "runtimeInSeconds": 1, "outputFiles": [format!("{name}.out")],
+            "children": ["last"] })
+    };
+    let mut tasks: Vec<_> = names.iter().map(task).collect();
+    let outputs: Vec<String> = names.iter().map(|name| format!("{name}.out")).collect();
+    tasks.push(serde_json::json!({ "id": "last", "runtimeInSeconds": 1, "parents": names,
+        "inputFiles": outputs }));
+    let files: Vec<_> =
+        outputs.iter().map(|id| serde_json::json!({ "id": id, "sizeInBytes": 7 })).collect();
+    let whole = serde_json::json!({ "name": "wide",
+        "workflow": { "specification": { "tasks": tasks, "files": files } } });
+    let ran = pbsctl(&["plan", "import", "-"], &whole.to_string());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(ran.stdout.matches("bytes = 7 }").count(), MANY);
+    let lost: Vec<_> = names
+        .iter()
+        .map(|name| serde_json::json!({ "id": name, "runtimeInSeconds": 1, "parents": ["x"] }))
+        .collect();
+    let lost = serde_json::json!({ "workflow": { "specification": { "tasks": lost } } });
+    let ran = pbsctl(&["plan", "import", "-"], &lost.to_string());
+    assert!(ran.stderr.contains("and 2988 more problems"), "{}", ran.stderr);
+}

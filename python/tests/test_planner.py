@@ -90,7 +90,9 @@ class Planners(unittest.TestCase):
 
         def interrupt() -> None:
             asked.wait()
-            signal.raise_signal(signal.SIGINT)
+            main = threading.main_thread().ident
+            assert main is not None
+            signal.pthread_kill(main, signal.SIGINT)
 
         threading.Thread(target=interrupt).start()
         with self.assertRaises(KeyboardInterrupt):

@@ -81,6 +81,24 @@ pub struct Rules {
     pub horizon_s: u64,
 }
 
+impl Rules {
+    /// Returns the rules with all times counted from that one on.
+    pub fn counted_from(mut self, begin_s: u64) -> Self {
+        let shift = |at_s: u64| if at_s == FOREVER { at_s } else { at_s.saturating_sub(begin_s) };
+        let shifted = |all: &mut Vec<Range<u64>>| {
+            all.iter_mut().for_each(|of| *of = shift(of.start)..shift(of.end));
+            all.retain(|of| !of.is_empty());
+        };
+        self.limits.iter_mut().for_each(|of| shifted(&mut of.valid));
+        self.pools.iter_mut().for_each(|of| shifted(&mut of.valid));
+        let mut locks = self.locks.to_vec();
+        locks.iter_mut().for_each(|(_, times)| shifted(times));
+        self.locks = locks.into();
+        self.horizon_s = shift(self.horizon_s);
+        self
+    }
+}
+
 impl Default for Rules {
     /// Everything for everybody.
     fn default() -> Self {

@@ -21,10 +21,10 @@ pub struct Against {
 /// On one trace. Times that are a part of the other's are less than 1 where it is faster.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// Mean wait, as a part of the other's.
-    pub wait_times: f64,
-    /// Mean bounded slowdown, as a part of the other's.
-    pub bounded_slowdown_times: f64,
+    /// Mean wait, as a part of the other's; `None` if the other's is 0 alone.
+    pub wait_times: Option<f64>,
+    /// Mean bounded slowdown, as a part of the other's; `None` if the other's is 0 alone.
+    pub bounded_slowdown_times: Option<f64>,
     /// Gain in utilisation from the first submission to the last end, in percentage points.
     pub used_points: f64,
     /// Gain in utilisation while jobs arrive, in percentage points.
@@ -36,8 +36,9 @@ pub struct Gain {
 impl Gain {
     fn of(this: &Metrics, other: &Metrics) -> Self {
         let times = |of: f64, by: f64| match (of, by) {
-            (of, by) if of == by => 1.0,
-            (of, by) => of / by,
+            (of, by) if of == by => Some(1.0),
+            (_, 0.0) => None,
+            (of, by) => Some(of / by),
         };
         let kept = |of: &Metrics| of.deadlines_kept as f64 / of.deadlines.max(1) as f64;
         let points = |of: fn(&Metrics) -> f64| 100.0 * (of(this) - of(other));
@@ -90,12 +91,13 @@ pub fn against_text(all: &[Against], format: Format) -> String {
     ];
     let mut table = Table::new(&titles, 2);
     for of in all {
+        let times = |of: Option<f64>| of.map_or("-".into(), |times| format!("{times:.3}"));
         for gain in &of.gains {
             table.push(vec![
                 of.policy.clone(),
                 of.against.clone(),
-                format!("{:.3}", gain.wait_times),
-                format!("{:.3}", gain.bounded_slowdown_times),
+                times(gain.wait_times),
+                times(gain.bounded_slowdown_times),
                 format!("{:+.1}", gain.used_points),
                 format!("{:+.1}", gain.used_loaded_points),
                 format!("{:+.1}", gain.deadlines_kept_points),
@@ -130,8 +132,8 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].against.as_str(), found[0].gains.len()), ("FCFS", 2));
         let gain = found[0].gains[0];
-        assert!((gain.wait_times - 1.0 / 3.0).abs() < 1e-9);
-        assert!((gain.bounded_slowdown_times - 4.0 / 6.0).abs() < 1e-9);
+        assert!((gain.wait_times.unwrap() - 1.0 / 3.0).abs() < 1e-9);
+        assert!((gain.bounded_slowdown_times.unwrap() - 4.0 / 6.0).abs() < 1e-9);
         // 800 core seconds in 200 s instead of 300 s.
         assert!((gain.used_points - 100.0 * (1.0 - 8.0 / 12.0)).abs() < 1e-9);
         assert_eq!(gain.deadlines_kept_points, 100.0);

@@ -22,8 +22,9 @@ pub struct Comparison {
     pub cores: u64,
     /// Jobs of the trace that are in the figures.
     pub jobs: usize,
-    /// Jobs of the trace that are in no figure, as the cluster filled or emptied then.
-    pub left_out: usize,
+    /// Jobs of the trace that are in no figure but the utilisation, as the cluster filled or
+    /// emptied then.
+    pub jobs_left_out: usize,
     /// In the order in which they were added.
     pub policies: Vec<Compared>,
     /// Errors of expected run times in the last schedule, if they are wanted.
@@ -79,7 +80,7 @@ impl Comparison {
             trace: trace.into(),
             cores,
             jobs: jobs.len(),
-            left_out: 0,
+            jobs_left_out: 0,
             policies: Vec::new(),
             run_time_errors: None,
             first_s: jobs.iter().map(|job| job.submit_s).min(),
@@ -88,31 +89,38 @@ impl Comparison {
 
     /// Adds what a policy made of the trace, which is the same for all of them.
     pub fn push(&mut self, policy: &str, jobs: &[TraceJob], outcomes: &[Outcome]) {
-        self.push_with(policy, jobs, outcomes, Planning::default(), Vec::new());
+        let counts = vec![true; jobs.len()];
+        self.push_with(policy, (jobs, outcomes), &counts, Planning::default(), Vec::new());
     }
 
-    /// Adds what a policy made of the trace, its work, and the jobs that never ran by reason.
+    /// Adds what a policy made of all jobs of the trace, which of them count, the work of the
+    /// policy, and the jobs that never ran by reason.
     pub fn push_with(
         &mut self,
         policy: &str,
-        jobs: &[TraceJob],
-        outcomes: &[Outcome],
+        (jobs, outcomes): (&[TraceJob], &[Outcome]),
+        counts: &[bool],
         planning: Planning,
         unstarted_by_reason: Vec<Unstarted>,
     ) {
+        let all = jobs.iter().copied().zip(outcomes.iter().copied()).zip(counts);
+        let (counted, others): (Vec<_>, Vec<_>) = all.partition(|(_, counts)| **counts);
+        let (counted, own): (Vec<_>, Vec<_>) = counted.into_iter().map(|(of, _)| of).unzip();
+        let others: Vec<_> = others.into_iter().map(|(of, _)| of).collect();
+        let bound_s = SLOWDOWN_BOUND_S;
         self.policies.push(Compared {
             policy: policy.into(),
-            metrics: Metrics::of(jobs, outcomes, self.cores),
+            metrics: Metrics::beside((&counted, &own), &others, self.cores, bound_s),
             planning,
             unstarted_by_reason,
             usage: usage(jobs, outcomes),
-            slowdowns: bounded_slowdowns(jobs, outcomes, SLOWDOWN_BOUND_S),
+            slowdowns: bounded_slowdowns(&counted, &own, bound_s),
         });
     }
 
     /// A table of all jobs, and one by their sizes if there are several.
     pub fn text(&self, format: Format) -> String {
-        let left_out = match self.left_out {
+        let left_out = match self.jobs_left_out {
             0 => String::new(),
             jobs => format!("; {} at its begin and end are left out", grouped(jobs as i128)),
         };

@@ -97,8 +97,8 @@ impl From<ErrorSums> for EstimateErrors {
 
 impl RunTimeErrors {
     /// Computes the errors of the run times that are expected when jobs start, in a schedule of a
-    /// trace.
-    pub fn of(jobs: &[TraceJob], outcomes: &[Outcome]) -> Self {
+    /// trace: of those that count, by place, after all that ended before.
+    pub fn of(jobs: &[TraceJob], outcomes: &[Outcome], counts: &[bool]) -> Self {
         let ran = outcomes.iter().filter_map(|outcome| {
             let job = jobs.get(outcome.job)?;
             Some((outcome.start_s?, outcome.job, job.kind(), job.occupies_s()))
@@ -108,7 +108,7 @@ impl RunTimeErrors {
         let mut estimators = rules().map(Estimator::new);
         let mut ends: BTreeSet<(u64, usize)> = BTreeSet::new();
         let (mut all, mut users) = (OfJobs::default(), BTreeMap::<u64, OfJobs>::new());
-        for (index, &(start_s, _, kind, run_s)) in ran.iter().enumerate() {
+        for (index, &(start_s, place, kind, run_s)) in ran.iter().enumerate() {
             while let Some(&(end_s, of)) = ends.first().filter(|(end_s, _)| *end_s <= start_s) {
                 ends.remove(&(end_s, of));
                 let (_, _, kind, run_s) = ran[of];
@@ -116,8 +116,10 @@ impl RunTimeErrors {
             }
             let expected_s: [u64; RULES] =
                 std::array::from_fn(|rule| estimators[rule].expected_s(&kind));
-            add(&mut all, expected_s, run_s);
-            add(users.entry(kind.user).or_default(), expected_s, run_s);
+            if counts.get(place) == Some(&true) {
+                add(&mut all, expected_s, run_s);
+                add(users.entry(kind.user).or_default(), expected_s, run_s);
+            }
             ends.insert((start_s.saturating_add(run_s), index));
         }
         let mut users: Vec<(u64, OfJobs)> = users.into_iter().collect();
@@ -179,14 +181,17 @@ mod tests {
         };
         let outcomes =
             [outcome(0, Some(0)), outcome(1, Some(10)), outcome(2, Some(60)), outcome(3, None)];
-        let errors = RunTimeErrors::of(&jobs, &outcomes);
+        let errors = RunTimeErrors::of(&jobs, &outcomes, &[true; 4]);
         // The first two start before any has ended; the third is expected to run as they did.
         let of = errors.all.last_two;
         assert_eq!((errors.all.jobs, of.accuracy, of.error_s), (3, 2.0 / 3.0, 100.0 / 3.0));
         assert_eq!((errors.all.limit.accuracy, errors.all.limit.too_short), (0.5, 0.0));
         assert_eq!((errors.users.len(), errors.users[0].user), (1, 3));
+        // One that does not count teaches nevertheless, and no other stands for it.
+        let errors = RunTimeErrors::of(&jobs, &outcomes, &[false, false, true, true]);
+        assert_eq!((errors.all.jobs, errors.all.last_two.accuracy), (1, 1.0));
         let outcomes = [outcome(0, Some(0)), outcome(3, Some(70))];
-        let errors = RunTimeErrors::of(&jobs, &outcomes);
+        let errors = RunTimeErrors::of(&jobs, &outcomes, &[true; 4]);
         assert_eq!(errors.all.last_two.too_short, 0.5, "100 s instead of 50 s");
     }
 }

@@ -14,6 +14,14 @@ Examples:
   pbsctl cluster replay --generate lublin --cores 128 --load 110 --seeds 3
   zcat trace.swf.gz | pbsctl cluster replay - --cores 128";
 
+pub(super) const ACCOUNTING: &str = "\
+Examples:
+  SLURM_TIME_FORMAT=%s sacct -a -X -P -S 2026-10-01 -E 2026-11-01 \\
+      -o JobIDRaw,JobName,User,Account,Partition,Submit,Eligible,Start,End,TimelimitRaw,\\
+ReqTRES,AllocTRES,State > october.txt
+  pbsctl cluster accounting october.txt --cores 2048 --output october.swf
+  pbsctl cluster replay october.swf --policy easy,planned --leave-out 1d";
+
 pub(super) const RAN: &str = "\
 Examples:
   pbsctl cluster ran planned=planned.txt backfill=backfill.txt --nodes 4

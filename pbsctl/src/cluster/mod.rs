@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The commands for clusters of many nodes.
 
+mod accounting;
 mod ask;
 mod blocks;
 mod doctor;
@@ -92,11 +93,18 @@ enum ClusterCommand {
     #[command(after_help = examples::REPLAY)]
     Replay(Given<replay::ReplayOptions>),
 
+    /// Convert Slurm's accounting to a trace that can be replayed
+    ///
+    /// The file has what sacct prints for all jobs of a time; the example below has the command. A
+    /// job is submitted when it could start: the time before, in which it waited for its own time
+    /// or another job, is no wait. Users, accounts and names become numbers.
+    #[command(after_help = examples::ACCOUNTING)]
+    Accounting(accounting::AccountingOptions),
+
     /// Compare runs of the same jobs under Slurm with different schedulers
     ///
     /// Each file has the output of `squeue -h -a -t all -o '%j %V %S %e %l %T %N'` with
-    /// SLURM_TIME_FORMAT=%s. A job named NUMBER.SECONDS.SUBMITTED was submitted at SUBMITTED, and
-    /// its deadline is SECONDS later.
+    /// SLURM_TIME_FORMAT=%s.
     #[command(after_help = examples::RAN)]
     Ran(ran::RanOptions),
 
@@ -224,6 +232,7 @@ pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode,
         ClusterCommand::Check { site } => site::check(out, site)?,
         ClusterCommand::Doctor(options) => return doctor::doctor(out, options),
         ClusterCommand::Replay(options) => replay::replay_trace(out, options)?,
+        ClusterCommand::Accounting(options) => accounting::write_trace(out, options)?,
         ClusterCommand::Ran(options) => ran::ran(out, options)?,
         ClusterCommand::Lost(options) => lost::lost(out, options)?,
         ClusterCommand::Workload(options) => replay::write_workload(out, options)?,

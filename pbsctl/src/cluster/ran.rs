@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pbs_cluster_sim::metrics::Metrics;
-use pbs_slurm::{gantt, metrics_of, ran_of};
+use pbs_slurm::{gantt, metrics_of, ran_of, Names};
 use pbs_text::{shown as foreign, Format, Table};
 use serde::Serialize;
 
@@ -22,6 +22,11 @@ pub(super) struct RanOptions {
     /// Number of nodes, each for one job at a time
     #[arg(long, value_name = "N", default_value_t = 16)]
     nodes: u64,
+
+    /// Names of jobs are NUMBER.DEADLINE or NUMBER.DEADLINE.SUBMITTED, in seconds: the deadline is
+    /// counted from the submission
+    #[arg(long)]
+    deadlines_in_names: bool,
 
     /// Draw each run to the file NAME.svg in this directory
     #[arg(long, value_name = "DIR", value_parser = pictures())]
@@ -47,10 +52,11 @@ struct Run {
 }
 
 pub(super) fn ran(out: Output, options: &RanOptions) -> Result<(), Failure> {
+    let names = if options.deadlines_in_names { Names::WithDeadlines } else { Names::Plain };
     let mut runs = Vec::new();
     for (name, file) in &options.runs {
         let invalid = |why: String| Failure::Failed(format!("{}: {why}", file.display()));
-        let ran = ran_of(&read(file)?).map_err(invalid)?;
+        let ran = ran_of(&read(file)?, names).map_err(invalid)?;
         let failed: Vec<&str> =
             ran.iter().filter(|of| of.has_failed()).map(|of| of.name.as_str()).collect();
         if !failed.is_empty() {

@@ -13,7 +13,7 @@ use pbs_cluster_sim::{
 use serde::Serialize;
 
 use super::ledger::duration_s;
-use super::replay_cluster::Cluster;
+use super::replay_cluster::{Cluster, MOST_CORES};
 use super::replay_policy::{Contender, EstimatesName, PolicyOptions};
 use super::replay_runs::{side_by_side, Progress};
 use super::replay_timed::Timed;
@@ -44,7 +44,7 @@ pub(super) struct ReplayOptions {
     )]
     jobs: u32,
 
-    /// Load while the generated jobs arrive: requested core time, in percent of the capacity
+    /// Load while the generated jobs arrive: core time that they use, in percent of the capacity
     #[arg(
         long,
         value_name = "PERCENT",
@@ -107,7 +107,7 @@ pub(super) struct ReplayOptions {
     site: Option<PathBuf>,
 
     /// Replay on one node with this many cores instead of a site
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_CORES))]
     cores: Option<u64>,
 
     #[command(flatten)]
@@ -160,7 +160,7 @@ pub(super) struct WorkloadOptions {
     )]
     cores: u64,
 
-    /// Load while jobs arrive: requested core time, in percent of the capacity; for lublin only
+    /// Load while jobs arrive: core time that they use, in percent of the capacity; for lublin only
     #[arg(
         long,
         value_name = "PERCENT",
@@ -243,10 +243,10 @@ struct OfSeed {
 
 /// Jobs that are written, and by which table.
 #[derive(Serialize)]
-struct Written {
+pub(super) struct Written {
     #[serde(flatten)]
-    workload: Summary,
-    published: Option<Vec<Size>>,
+    pub(super) workload: Summary,
+    pub(super) published: Option<Vec<Size>>,
 }
 
 /// Jobs with the outcomes of a scheduler; jobs as they came.
@@ -311,8 +311,9 @@ fn replay_file(out: Output, options: &Given<ReplayOptions>, path: &Path) -> Resu
     }
     write_picture(options, &comparison)?;
     let memory = on.memory_remark(has_memory, options.policies.has_pools());
-    let remarks = [machine, memory, options.policies.rules_remark(&on), orphans, too_great];
-    let remarks = remarks.into_iter().flatten();
+    let rules = [on.calendar_remark(), options.policies.rules_remark(&on)];
+    let remarks = [machine, memory].into_iter().chain(rules).chain([orphans, too_great]);
+    let remarks = remarks.flatten();
     let replayed = Replayed {
         site: on.site.name.clone(),
         left_out: trace.notes.left_out(),
@@ -504,7 +505,7 @@ fn compare(
     let policies = &options.policies;
     let counts = counts(options, name, jobs)?;
     let mut comparison = Comparison::new(name, &counted_of(jobs, &counts), on.cores);
-    comparison.left_out = jobs.len() - comparison.jobs;
+    comparison.jobs_left_out = jobs.len() - comparison.jobs;
     let contenders = policies.contenders();
     let replays = (contenders.len(), policies.threads());
     let schedules = side_by_side(jobs.len(), replays.0, replays.1, |place, progress| {
@@ -512,14 +513,12 @@ fn compare(
     })?;
     for of in &schedules {
         let unstarted = of.unstarted.clone();
-        let (jobs, outcomes) = (counted_of(&of.jobs, &counts), counted_of(&of.outcomes, &counts));
-        comparison.push_with(&of.name, &jobs, &outcomes, of.planning, unstarted);
+        let ran = (&of.jobs[..], &of.outcomes[..]);
+        comparison.push_with(&of.name, ran, &counts, of.planning, unstarted);
     }
     let schedule = schedules.into_iter().next_back();
     if policies.run_time_errors {
-        let errors = |of: &Schedule| {
-            RunTimeErrors::of(&counted_of(&of.jobs, &counts), &counted_of(&of.outcomes, &counts))
-        };
+        let errors = |of: &Schedule| RunTimeErrors::of(&of.jobs, &of.outcomes, &counts);
         comparison.run_time_errors = schedule.as_ref().map(errors);
     }
     Ok((comparison, schedule))

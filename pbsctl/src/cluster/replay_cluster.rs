@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pbs_cluster_planner::{Machine, NCPUS};
 use pbs_cluster_sim::swf::Header;
 use pbs_cluster_sim::TraceJob;
-use pbs_site::Site;
+use pbs_site::{Site, Validity};
 use pbs_text::grouped;
 
 use super::site::read_site;
@@ -16,13 +16,15 @@ use crate::failure::Failure;
 use crate::output::counted;
 
 /// Largest number of cores of a machine that a header may name, as for `--cores`.
-const MOST_CORES: u64 = 1_000_000;
+pub(super) const MOST_CORES: u64 = 100_000_000;
 
 /// A cluster, and what is replayed on it.
 pub(super) struct Cluster {
     pub(super) site: Site,
     pub(super) machine: Arc<Machine>,
     pub(super) cores: u64,
+    /// Time at which the trace begins, counted from 1970, by which the calendar of the site is read.
+    pub(super) begin_s: u64,
     /// Number of nodes by cores and memory in bytes; `None` if the site has no memory to plan.
     sizes: Option<BTreeMap<(u64, u64), u64>>,
 }
@@ -40,14 +42,26 @@ impl Cluster {
         cores: Option<u64>,
         header: &Header,
     ) -> Result<(Self, Option<String>), Failure> {
+        let begin_s = header.number("UnixStartTime").unwrap_or(0);
+        let at_begin = |on: Self| Self { begin_s, ..on };
         if let Some(site) = named(site, cores)? {
-            return Ok((Self::new(site), None));
+            return Ok((at_begin(Self::new(site)), None));
         }
-        let oculus = Self::new(Site::oculus());
+        let oculus = at_begin(Self::new(Site::oculus()));
         match header.cores() {
             // Traces that were generated for it.
             Some(cores) if cores == oculus.cores => Ok((oculus, None)),
-            Some(cores @ 1..=MOST_CORES) => {
+            Some(0) => Err(Failure::Failed(
+                "the header of the trace says MaxProcs: 0; name the cores with --cores or --site"
+                    .into(),
+            )),
+            Some(cores) if cores > MOST_CORES => Err(Failure::Failed(format!(
+                "the header of the trace names {} cores (MaxProcs), and at most {} are replayed; \
+                 name a part of them with --cores or --site",
+                grouped(cores),
+                grouped(MOST_CORES)
+            ))),
+            Some(cores) => {
                 let mut site = one_node(cores);
                 site.name = match header.get("Computer").filter(|name| !name.is_empty()) {
                     Some(computer) => format!("the machine of the trace, {computer}"),
@@ -55,7 +69,7 @@ impl Cluster {
                 };
                 Ok((Self::new(site), None))
             }
-            _ => {
+            None => {
                 let cores = grouped(oculus.cores);
                 let remark = format!(
                     "the header of the trace names no number of cores (MaxProcs): another cluster \
@@ -78,7 +92,7 @@ impl Cluster {
             }
             sizes
         });
-        Self { site, machine, cores, sizes }
+        Self { site, machine, cores, begin_s: 0, sizes }
     }
 
     /// Returns the cluster with the rules of its site, or else without its limits, free pools and
@@ -94,7 +108,24 @@ impl Cluster {
             node.only_if = None;
             node.kept = None;
         }
-        Self::new(site)
+        Self { begin_s: self.begin_s, ..Self::new(site) }
+    }
+
+    /// Returns what is to be said of a calendar whose place in the trace is not known.
+    pub(super) fn calendar_remark(&self) -> Option<String> {
+        let site = &self.site;
+        let limits = site.limits.iter().map(|of| &of.validity);
+        let pools = site.pools.iter().map(|of| &of.validity);
+        let resources = site.resources.iter().map(|of| &of.validity);
+        let consumers = site.users.iter().chain(&site.groups).map(|of| &of.validity);
+        let mut all = limits.chain(pools).chain(resources).chain(consumers);
+        let has_calendar = all.any(|of| *of != Validity::Always);
+        (has_calendar && self.begin_s == 0).then(|| {
+            "rules of the site have times, and the trace does not say when it began: it is taken \
+             to have begun on 1970-01-01 at 00:00 UTC; add a line \"; UnixStartTime: SECONDS\" to \
+             its header"
+                .into()
+        })
     }
 
     /// Whether all cores are on one node, and no rule binds anybody.

@@ -8,11 +8,13 @@ use pbs_cluster_sim::{
     SiteQueue, SjfEasy,
 };
 use pbs_manager::MOST_BACKFILLS;
-use pbs_uapi::clock::unix_s;
 
 use super::replay_cluster::Cluster;
 use super::replay_optimiser::OptimiserOptions;
 use crate::given::Conditional;
+
+/// Time for which validities that repeat are told: longer than any trace.
+const HORIZON_S: u64 = 70 * 366 * 86_400;
 
 #[derive(Args, Debug)]
 pub(super) struct PolicyOptions {
@@ -275,7 +277,8 @@ impl PolicyOptions {
     /// Creates a scheduler for an empty cluster.
     pub(super) fn scheduler(&self, of: Contender, on: &Cluster) -> Box<dyn Policy> {
         let Contender { policy: name, estimates } = of;
-        let rules = Rules::of_site(&on.site, &on.machine, horizon());
+        let over = on.begin_s..on.begin_s.saturating_add(HORIZON_S);
+        let rules = Rules::of_site(&on.site, &on.machine, over).counted_from(on.begin_s);
         let of_site = pbs_cluster_planner::Policy::of_site(&on.site);
         // Without nodes and rules, the queues of the literature are the same, and faster.
         let is_pool = self.is_on_pool(name) || on.is_one_pool();
@@ -332,10 +335,4 @@ impl PolicyOptions {
         let machine = on.machine.clone();
         Box::new(SiteQueue::new(machine, rules, of_site, overtaking, self.backfills))
     }
-}
-
-/// Traces begin at any time; validities that repeat are told for ten years.
-fn horizon() -> std::ops::Range<u64> {
-    const TEN_YEARS_S: u64 = 10 * 366 * 86_400;
-    0..unix_s() + TEN_YEARS_S
 }

@@ -10,6 +10,7 @@
 //! libslurm would be faster, and is another library with each release. The service runs as
 //! SlurmUser, who may do all that is done here; it is not root.
 
+mod accounting;
 mod columns;
 pub mod conf;
 mod demands;
@@ -25,10 +26,11 @@ mod slurm;
 pub mod steer;
 mod steering_options;
 
+pub use accounting::{accounting, Accounting, LeftOut, SACCT};
 pub use demands::{Demands, Gres, Per};
 pub use events::Hints;
 pub use pipe::{Answer, Pipe};
-pub use ran::{gantt, metrics_of, ran_of, Ran, BOUND_S};
+pub use ran::{gantt, metrics_of, ran_of, Names, Ran, BOUND_S};
 pub use relay::{Relay, Served};
 pub use serve::{serve, Serving};
 pub use slurm::{Options, Slurm};

@@ -17,11 +17,12 @@ const TICKS: u64 = 8;
 /// A job that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// Name of the job: `NUMBER.DEADLINE.SUBMITTED`, the deadline counted from the submission; a
-    /// job with another name has none.
+    /// Name of the job.
     pub name: String,
     /// Time of the submission. Slurm sets that anew if the job is sent back, unlike its name.
     pub submit_s: u64,
+    /// Deadline of the job, if its name has one.
+    pub deadline_s: Option<u64>,
     /// Begin and end of its run; `None`: it was never started.
     pub span_s: Option<(u64, u64)>,
     /// Longest permitted run time.
@@ -37,11 +38,28 @@ impl Ran {
     pub fn has_failed(&self) -> bool {
         self.span_s.is_some() && self.state != "COMPLETED"
     }
+}
 
-    /// Deadline of the job.
-    pub fn deadline_s(&self) -> Option<u64> {
-        let in_s = self.name.split('.').nth(1)?;
-        in_s.parse::<u64>().ok()?.checked_add(self.submit_s)
+/// What names of jobs say beside the job's name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Names {
+    /// Nothing.
+    #[default]
+    Plain,
+    /// `NUMBER.DEADLINE` or `NUMBER.DEADLINE.SUBMITTED`, in seconds: the deadline is counted from
+    /// the submission.
+    WithDeadlines,
+}
+
+impl Names {
+    /// Returns the deadline that a name has, counted from the submission, and the submission.
+    fn read(self, name: &str) -> Option<(u64, Option<u64>)> {
+        let numbers: Option<Vec<u64>> = name.split('.').map(|of| of.parse().ok()).collect();
+        match (self, &numbers?[..]) {
+            (Self::WithDeadlines, &[_, in_s]) => Some((in_s, None)),
+            (Self::WithDeadlines, &[_, in_s, submit_s]) => Some((in_s, Some(submit_s))),
+            _ => None,
+        }
     }
 }
 
@@ -49,8 +67,11 @@ impl Ran {
 const SQUEUE: &str = "SLURM_TIME_FORMAT=%s squeue -h -a -t all -o '%j %V %S %e %l %T %N'";
 
 /// States of jobs that are not over.
-const OPEN: [&str; 11] = [
+const OPEN: [&str; 14] = [
     "PENDING",
+    "REQUEUE_FED",
+    "RESV_DEL_HOLD",
+    "SPECIAL_EXIT",
     "CONFIGURING",
     "RUNNING",
     "COMPLETING",
@@ -64,7 +85,7 @@ const OPEN: [&str; 11] = [
 ];
 
 /// States of jobs that are over.
-const ENDED: [&str; 13] = [
+const ENDED: [&str; 12] = [
     "BOOT_FAIL",
     "CANCELLED",
     "COMPLETED",
@@ -76,28 +97,32 @@ const ENDED: [&str; 13] = [
     "PREEMPTED",
     "RECONFIG_FAIL",
     "REVOKED",
-    "SPECIAL_EXIT",
     "TIMEOUT",
 ];
 
-/// Reads jobs as `squeue -h -a -t all -o '%j %V %S %e %l %T %N'` prints them with
-/// `SLURM_TIME_FORMAT=%s`.
+/// Reads jobs, by what their names say, as `squeue -h -a -t all -o '%j %V %S %e %l %T %N'` prints
+/// them with `SLURM_TIME_FORMAT=%s`.
 ///
 /// # Errors
 ///
 /// The first line that can't be read, with its number and the reason, or a job that is not over.
-pub fn ran_of(text: &str) -> Result<Vec<Ran>, String> {
+pub fn ran_of(text: &str, names: Names) -> Result<Vec<Ran>, String> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     lines
-        .map(|(number, line)| line_of(line).map_err(|what| format!("line {number}: {what}")))
+        .map(|(number, line)| line_of(line, names).map_err(|what| format!("line {number}: {what}")))
         .collect()
 }
 
-fn line_of(line: &str) -> Result<Ran, String> {
+fn line_of(line: &str, names: Names) -> Result<Ran, String> {
     let mut words: Vec<&str> = line.split_whitespace().collect();
-    // A job that got nodes has them at the end; a job that was never started has none.
+    // A job that got nodes has them at the end; a job that was never started has none. Names of
+    // nodes are seldom in capitals; a word of capitals is a state, if an unknown one.
     let is_state = |word: &str| ENDED.contains(&word) || OPEN.contains(&word);
-    let has_nodes = words.last().is_some_and(|word| !is_state(word));
+    let is_word = |word: &str| word.bytes().all(|c| c.is_ascii_uppercase() || c == b'_');
+    let comes_after_state = |at: usize| at.checked_sub(1).is_some_and(|at| is_word(words[at]));
+    let has_nodes = words.last().is_some_and(|word| {
+        !is_state(word) && (!is_word(word) || comes_after_state(words.len() - 1))
+    });
     let nodes = match has_nodes.then(|| words.pop()).flatten() {
         Some(list) => hosts(list)
             .ok_or_else(|| format!("{list:?} is no list of nodes; print the jobs with {SQUEUE}"))?,
@@ -123,11 +148,14 @@ fn line_of(line: &str) -> Result<Ran, String> {
         text.parse::<u64>()
             .map_err(|_| format!("{text} is no time in seconds; print the jobs with {SQUEUE}"))
     };
+    let named = names.read(&name);
+    let submit_s = match named {
+        Some((_, Some(submit_s))) => submit_s,
+        _ => time_s(submit)?,
+    };
     Ok(Ran {
-        submit_s: match name.split('.').nth(2) {
-            Some(submit) => time_s(submit)?,
-            None => time_s(submit)?,
-        },
+        submit_s,
+        deadline_s: named.and_then(|(in_s, _)| submit_s.checked_add(in_s)),
         span_s: if nodes.is_empty() { None } else { Some((time_s(start)?, time_s(end)?)) },
         limit_s: match limit {
             "UNLIMITED" | "INFINITE" | "Partition_Limit" | "NOT_SET" | "INVALID" => {
@@ -152,7 +180,7 @@ pub fn metrics_of(ran: &[Ran], nodes: u64) -> Metrics {
     let jobs = ran.iter().map(|of| {
         let run_s = of.span_s.map_or(of.limit_s, |(from, to)| to - from.min(to));
         TraceJob {
-            deadline_s: of.deadline_s(),
+            deadline_s: of.deadline_s,
             // Slurm lets jobs overrun their limits a little.
             ..TraceJob::new(of.submit_s, run_s, of.limit_s.max(run_s), of.nodes.len().max(1) as u64)
         }
@@ -219,7 +247,7 @@ mod tests {
 
     #[test]
     fn figures_worked_by_hand() {
-        let ran = ran_of(TEXT).unwrap();
+        let ran = ran_of(TEXT, Names::WithDeadlines).unwrap();
         assert_eq!(ran[0].nodes, ["n01", "n02"]);
         assert!(ran.iter().all(|of| !of.has_failed()));
         let metrics = metrics_of(&ran, 2);
@@ -238,14 +266,28 @@ mod tests {
     #[test]
     fn what_failed_is_told() {
         let failed = "7 1000 1000 1001 1:00 FAILED n01\n";
-        assert!(ran_of(failed).unwrap()[0].has_failed());
-        assert_eq!(ran_of(failed).unwrap()[0].deadline_s(), None);
+        let ran = ran_of(failed, Names::WithDeadlines).unwrap();
+        assert!(ran[0].has_failed());
+        assert_eq!(ran[0].deadline_s, None);
+    }
+
+    /// Dots in names are no deadlines unless that is said, and numbers.
+    #[test]
+    fn names_may_have_dots() {
+        for name in ["vasp.5.4", "sim.v1.final", "3.11", "1.2.3"] {
+            let line = format!("{name} 1000 1010 1100 2:00 COMPLETED n01\n");
+            let ran = ran_of(&line, Names::Plain).unwrap();
+            assert_eq!((ran[0].submit_s, ran[0].deadline_s), (1000, None), "{name}");
+        }
+        let line = "vasp.5.4 1000 1010 1100 2:00 COMPLETED n01\n";
+        let ran = ran_of(line, Names::WithDeadlines).unwrap();
+        assert_eq!((ran[0].submit_s, ran[0].deadline_s), (1000, None));
     }
 
     #[test]
     fn a_name_may_have_spaces() {
-        let ran =
-            ran_of("my job 1000 1000 1100 2:00 COMPLETED n01\na b c 7 N/A 9 1:00 CANCELLED \n");
+        let ran = "my job 1000 1000 1100 2:00 COMPLETED n01\na b c 7 N/A 9 1:00 CANCELLED \n";
+        let ran = ran_of(ran, Names::Plain);
         let names: Vec<_> = ran.unwrap().into_iter().map(|of| (of.name, of.nodes.len())).collect();
         assert_eq!(names, [("my job".to_string(), 1), ("a b c".to_string(), 0)]);
     }
@@ -256,6 +298,8 @@ mod tests {
             ("7 1000 1000 1001 1:00 RUNNING n01", "job 7 is RUNNING, and not over"),
             ("7 1000 1000 1100 2:00 CONFIGURING n01", "job 7 is CONFIGURING, and not over"),
             ("7 1 1 2 1:00 GONE n01", "GONE is no state of a job"),
+            ("7 1 N/A N/A 1:00 GONE", "GONE is no state of a job"),
+            ("my job 1 N/A N/A 1:00 RESV_DEL_HOLD", "my job is RESV_DEL_HOLD, and not over"),
             ("7", "lacks columns; print the jobs with SLURM_TIME_FORMAT=%s squeue"),
             ("7 x 1 2 1:00 COMPLETED n01", "x is no time in seconds"),
             (
@@ -267,7 +311,7 @@ mod tests {
             ("7 1 1 2 soon COMPLETED n01", "soon is no time limit"),
             ("7 1 1 2 1:00 COMPLETED n[01-", "is no list of nodes"),
         ] {
-            let error = ran_of(&format!("{TEXT}\n{line}\n")).unwrap_err();
+            let error = ran_of(&format!("{TEXT}\n{line}\n"), Names::Plain).unwrap_err();
             assert!(error.starts_with("line 5: ") && error.contains(what), "{line}: {error}");
         }
     }

@@ -19,6 +19,8 @@ mod spread;
 mod usage;
 mod users;
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 pub use sizes::SizeClass;
@@ -55,7 +57,8 @@ pub struct Metrics {
     pub bound_s: u64,
     /// From the first submission to the last end, in seconds.
     pub makespan_s: u64,
-    /// Core seconds that were used, of those that there are in the makespan.
+    /// Core seconds that were used, of those that there are in the makespan: by all jobs, also by
+    /// those that are in no other figure.
     pub utilisation: f64,
     /// Core seconds that were used from the first submission to the last, of those that there
     /// are: what the emptying of the cluster at the end of the trace does not blur. 0 if
@@ -82,7 +85,12 @@ struct Ran<'a> {
     is_killed: bool,
 }
 
-impl Ran<'_> {
+impl<'a> Ran<'a> {
+    fn of(job: &'a TraceJob, outcome: &Outcome) -> Option<Self> {
+        let start_s = outcome.start_s?;
+        Some(Self { job, start_s, end_s: outcome.end_s, is_killed: outcome.killed })
+    }
+
     fn wait_s(&self) -> u64 {
         self.start_s.saturating_sub(self.job.submit_s)
     }
@@ -99,8 +107,9 @@ impl Ran<'_> {
         (self.response_s() as f64 / self.run_s().max(bound_s) as f64).max(1.0)
     }
 
-    fn core_seconds(&self, until_s: u64) -> u128 {
-        let span_s = self.end_s.min(until_s).saturating_sub(self.start_s);
+    fn core_seconds(&self, within: &Range<u64>) -> u128 {
+        let end_s = self.end_s.min(within.end);
+        let span_s = end_s.saturating_sub(self.start_s.max(within.start));
         u128::from(span_s) * u128::from(self.job.cores)
     }
 
@@ -111,15 +120,7 @@ impl Ran<'_> {
 }
 
 fn all_that_ran<'a>(jobs: &'a [TraceJob], outcomes: &[Outcome]) -> Vec<Ran<'a>> {
-    let ran = jobs.iter().zip(outcomes).filter_map(|(job, outcome)| {
-        Some(Ran {
-            job,
-            start_s: outcome.start_s?,
-            end_s: outcome.end_s,
-            is_killed: outcome.killed,
-        })
-    });
-    ran.collect()
+    jobs.iter().zip(outcomes).filter_map(|(job, outcome)| Ran::of(job, outcome)).collect()
 }
 
 /// The bounded slowdowns of all that ran, from the least to the greatest.
@@ -138,15 +139,30 @@ impl Metrics {
 
     /// Computes the metrics with another bound τ than [`SLOWDOWN_BOUND_S`], in seconds.
     pub fn with_bound(jobs: &[TraceJob], outcomes: &[Outcome], cores: u64, bound_s: u64) -> Self {
+        Self::beside((jobs, outcomes), &[], cores, bound_s)
+    }
+
+    /// Computes the metrics of jobs beside others, of which each has used so many cores: these
+    /// count in the utilisation alone.
+    pub(crate) fn beside(
+        (jobs, outcomes): (&[TraceJob], &[Outcome]),
+        others: &[(TraceJob, Outcome)],
+        cores: u64,
+        bound_s: u64,
+    ) -> Self {
         let ran = all_that_ran(jobs, outcomes);
+        let others = others.iter().filter_map(|(job, outcome)| Ran::of(job, outcome));
+        let others: Vec<_> = others.collect();
         let submits = || jobs.iter().map(|job| job.submit_s);
         let first_s = submits().min().unwrap_or(0);
         let last_s = submits().max().unwrap_or(0);
         let end_s = ran.iter().map(|ran| ran.end_s).max().unwrap_or(first_s);
         let makespan_s = end_s.saturating_sub(first_s);
-        let part = |until_s: u64, span_s: u64| {
-            let used: u128 = ran.iter().map(|ran| ran.core_seconds(until_s)).sum();
-            let there = u128::from(span_s) * u128::from(cores);
+        let part = |until_s: u64| {
+            let within = first_s..until_s;
+            let all = ran.iter().chain(&others);
+            let used: u128 = all.map(|ran| ran.core_seconds(&within)).sum();
+            let there = u128::from(until_s.saturating_sub(first_s)) * u128::from(cores);
             used as f64 / there.max(1) as f64
         };
         let seconds =
@@ -167,8 +183,8 @@ impl Metrics {
             bounded_slowdown: Spread::of_ratios(ran.iter().map(bounded).collect()),
             bound_s,
             makespan_s,
-            utilisation: part(u64::MAX, makespan_s),
-            utilisation_loaded: part(last_s, last_s - first_s),
+            utilisation: part(end_s),
+            utilisation_loaded: part(last_s),
             fairness: Fairness::of(&ran, bound_s),
             deadlines: jobs.iter().filter(|job| job.deadline_s.is_some()).count(),
             deadlines_accepted: ran.iter().filter(|ran| ran.job.deadline_s.is_some()).count(),
@@ -214,6 +230,16 @@ mod tests {
         assert_eq!(sizes, [("1", 1), ("2–15", 2)]);
         assert_eq!(metrics.sizes[1].wait_s.mean, 25.0);
         assert_eq!(metrics.sizes[1].core_seconds, 300);
+    }
+
+    /// Cores of jobs that are in no other figure are not idle.
+    #[test]
+    fn jobs_beside_those_that_count_use_cores() {
+        let (before, counted) = (job(0, 100, 2, 1), job(50, 50, 1, 1));
+        let others = [(before, outcome(0, 0, 100))];
+        let jobs = ([counted], [outcome(1, 50, 100)]);
+        let metrics = Metrics::beside((&jobs.0, &jobs.1), &others, 4, SLOWDOWN_BOUND_S);
+        assert_eq!((metrics.jobs, metrics.utilisation), (1, 150.0 / 200.0));
     }
 
     #[test]

@@ -37,7 +37,7 @@ impl SizeClass {
                     (least, most) => format!("{least}–{most}"),
                 },
                 jobs: of.len(),
-                core_seconds: of.iter().map(|ran| ran.core_seconds(u64::MAX)).sum(),
+                core_seconds: of.iter().map(|ran| ran.core_seconds(&(0..u64::MAX))).sum(),
                 wait_s: Spread::of_seconds(of.iter().map(|ran| ran.wait_s()).collect()),
                 bounded_slowdown: Spread::of_ratios(of.iter().map(slowdown).collect()),
             }

@@ -33,11 +33,11 @@ impl Fairness {
             let of_user = users.entry(ran.job.user).or_default();
             of_user.push(ran.bounded_slowdown(bound_s));
         }
-        let mut shares: BTreeMap<u64, (u64, u128)> = BTreeMap::new();
+        let mut shares: BTreeMap<u64, (u128, u128)> = BTreeMap::new();
         for ran in ran {
             let (wait_s, core_s) = shares.entry(ran.job.user).or_default();
-            *wait_s += ran.wait_s();
-            *core_s += ran.core_seconds(u64::MAX);
+            *wait_s += u128::from(ran.wait_s());
+            *core_s += ran.core_seconds(&(0..u64::MAX));
         }
         let normalised = shares.values().map(|&(wait_s, core_s)| wait_s as f64 / core_s as f64);
         let means: Vec<f64> = users.values().map(|of| spread::mean(of)).collect();

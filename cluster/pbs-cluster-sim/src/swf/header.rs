@@ -30,8 +30,8 @@ impl Header {
         self.number("MaxProcs").or(self.number("MaxNodes"))
     }
 
-    /// The number that a value begins with, as `1,024`; words may follow it.
-    fn number(&self, name: &str) -> Option<u64> {
+    /// The number that the value of a name begins with, as `1,024`; words may follow it.
+    pub fn number(&self, name: &str) -> Option<u64> {
         let number = self.get(name)?.split_whitespace().next()?;
         let mut groups = number.split(',');
         let first = groups.next()?;

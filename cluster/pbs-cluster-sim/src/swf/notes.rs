@@ -24,6 +24,8 @@ pub enum Why {
     Titles,
     /// The line has more than 18 columns; the others are not read.
     MoreColumns,
+    /// The requested time is unknown; schedulers are told the run time instead.
+    NoEstimate,
     /// The preceding job is not among the jobs before; the job comes at its own time.
     NoPredecessor,
 }
@@ -31,7 +33,7 @@ pub enum Why {
 impl Why {
     /// Whether lines are left out for this reason.
     pub fn is_left_out(self) -> bool {
-        !matches!(self, Self::MoreColumns | Self::NoPredecessor)
+        !matches!(self, Self::MoreColumns | Self::NoEstimate | Self::NoPredecessor)
     }
 
     fn text(self, is_one: bool) -> &'static str {
@@ -60,6 +62,10 @@ impl Why {
             Self::MoreColumns => by_number(
                 "line has more than 18 columns; the others are not read",
                 "lines have more than 18 columns; the others are not read",
+            ),
+            Self::NoEstimate => by_number(
+                "job has no requested time; schedulers are told its run time instead",
+                "jobs have no requested time; schedulers are told their run times instead",
             ),
             Self::NoPredecessor => by_number(
                 "job names a preceding job that is not before it; it comes at its own time",

@@ -133,7 +133,7 @@ impl Record {
     }
 
     /// Builds the line for a job with its outcome. A killed job has failed, and a job that never
-    /// started was cancelled. Without an outcome, the job has the status of its trace.
+    /// started was cancelled. Any other job has the status of its trace.
     pub fn of(job: &TraceJob, outcome: Option<&Outcome>) -> Self {
         let start_s = outcome.and_then(|outcome| outcome.start_s);
         let has_run = outcome.is_none_or(|outcome| outcome.start_s.is_some());
@@ -154,9 +154,8 @@ impl Record {
                 None => job.status,
                 Some(outcome) if outcome.start_s.is_none() => Status::Cancelled,
                 Some(outcome) if outcome.killed => Status::Failed,
-                // What failed by itself did so here, too.
-                Some(_) if job.status == Status::Failed => Status::Failed,
-                Some(_) => Status::Completed,
+                // What failed or was cancelled while it ran did so here, too.
+                Some(_) => job.status,
             },
             user: Some(job.user),
             group: Some(job.group),

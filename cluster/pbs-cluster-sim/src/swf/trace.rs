@@ -41,7 +41,12 @@ pub fn read(from: impl BufRead) -> Result<Trace, Error> {
         let line = reader.line();
         match record {
             Ok(record) => match record.job() {
-                Ok(job) => lines.push((job, record, line)),
+                Ok(job) => {
+                    if record.requested_s.is_none_or(|requested_s| requested_s == 0) {
+                        notes.note(Why::NoEstimate, line, &record.to_string());
+                    }
+                    lines.push((job, record, line));
+                }
                 Err(no_job) => notes.note(why(no_job), line, &record.to_string()),
             },
             Err(Stop::Io(error)) => return Err(Error::Io(error)),

@@ -203,6 +203,21 @@ impl<'a> Tokens<'a> {
 /// The attributes in brackets.
 type Attributes = Vec<(String, String)>;
 
+/// Attributes of tasks and arrows that have none of their own, in a group and the groups in it.
+#[derive(Clone, Debug, Default)]
+struct Defaults {
+    tasks: Attributes,
+    arrows: Attributes,
+}
+
+/// Changes defaults; of each name, they have the last value.
+fn change(defaults: &mut Attributes, attributes: Attributes) {
+    for (name, value) in attributes {
+        defaults.retain(|(known, _)| !known.eq_ignore_ascii_case(&name));
+        defaults.push((name, value));
+    }
+}
+
 #[derive(Debug, Default)]
 struct Reader<'a> {
     tokens: Tokens<'a>,
@@ -211,6 +226,9 @@ struct Reader<'a> {
     /// Labels of the tasks, by their places.
     labels: HashMap<usize, String>,
     arrows: usize,
+    /// Whether an arrow that is written several times is one.
+    is_strict: bool,
+    defaults: Defaults,
 }
 
 impl Reader<'_> {
@@ -229,6 +247,7 @@ impl Reader<'_> {
     fn graph(&mut self) -> Result<(), Problem> {
         let mut first = self.tokens.next()?;
         if first.is_word("strict") {
+            self.is_strict = true;
             first = self.tokens.next()?;
         }
         if !first.is_word("digraph") {
@@ -261,8 +280,10 @@ impl Reader<'_> {
             return Err(self.tokens.problem("groups are nested too deeply"));
         }
         let mut named = Vec::new();
+        let outside = self.defaults.clone();
         loop {
             if self.takes('}')? {
+                self.defaults = outside;
                 named.sort_unstable();
                 named.dedup();
                 return Ok(named);
@@ -280,8 +301,14 @@ impl Reader<'_> {
         let defaults = ["graph", "node", "edge"];
         if defaults.iter().any(|keyword| first.is_word(keyword)) {
             self.tokens.next()?;
-            if self.attributes()?.iter().any(|(name, _)| is_figure(name)) {
-                self.workflow.leave_out("figures of all nodes or edges (node [...]) are left out");
+            let mut attributes = self.attributes()?;
+            if first.is_word("node") {
+                self.note_others(&attributes);
+                attributes.retain(|(name, _)| is_figure(name) || name == "label");
+                change(&mut self.defaults.tasks, attributes);
+            } else if first.is_word("edge") {
+                attributes.retain(|(name, _)| is_bytes(name));
+                change(&mut self.defaults.arrows, attributes);
             }
             return Ok(Vec::new());
         }
@@ -316,14 +343,20 @@ impl Reader<'_> {
         }
         let is_node = arrows.is_empty();
         let attributes = self.attributes()?;
-        let is_bytes = |name: &str| name.eq_ignore_ascii_case("bytes");
-        let bytes = attributes.iter().find(|(name, _)| is_bytes(name) && !is_node);
-        let bytes = bytes.map_or(Ok(0.0), |(name, value)| self.number(name, value))? as u64;
+        let stated = attributes.iter().chain(&self.defaults.arrows);
+        let stated = stated.into_iter().find(|(name, _)| is_bytes(name) && !is_node);
+        let stated = stated.map(|(name, value)| self.number(name, value)).transpose()?;
+        let bytes = stated.map(|bytes| bytes as u64);
         if !is_node && attributes.iter().any(|(name, _)| name == "size") {
             self.workflow.leave_out("size of arrows is left out; bytes is the size of their data");
         }
         for (tail, head) in arrows {
-            self.workflow.tasks[head].after.insert(tail, bytes);
+            let known = self.workflow.tasks[head].after.entry(tail).or_default();
+            *known = match bytes {
+                // One arrow, of which the last words count.
+                Some(bytes) if self.is_strict => bytes,
+                bytes => known.saturating_add(bytes.unwrap_or(0)),
+            };
         }
         if is_node {
             for &task in &all {
@@ -361,11 +394,14 @@ impl Reader<'_> {
         while self.takes(':')? {
             self.tokens.next()?;
         }
-        let (places, tasks) = (&mut self.places, &mut self.workflow.tasks);
-        let place = *places.entry(name.clone()).or_insert_with(|| {
-            tasks.push(Step { name, ..Step::default() });
-            tasks.len() - 1
-        });
+        if let Some(&place) = self.places.get(&name) {
+            return Ok(Some(vec![place]));
+        }
+        let place = self.workflow.tasks.len();
+        self.places.insert(name.clone(), place);
+        self.workflow.tasks.push(Step { name, ..Step::default() });
+        let defaults = self.defaults.tasks.clone();
+        self.figures(place, &defaults)?;
         Ok(Some(vec![place]))
     }
 
@@ -416,18 +452,24 @@ impl Reader<'_> {
         })
     }
 
+    /// Notes figures of tasks under names that are not read.
+    fn note_others(&mut self, attributes: &Attributes) {
+        let is_other = |name: &str| OTHER_FIGURES.iter().any(|it| name.eq_ignore_ascii_case(it));
+        if attributes.iter().any(|(name, _)| is_other(name)) {
+            self.workflow.leave_out(
+                "other figures of tasks, such as size, weight or time, are left out; runtime is a \
+                 task's time in seconds",
+            );
+        }
+    }
+
     fn figures(&mut self, task: usize, attributes: &Attributes) -> Result<(), Problem> {
+        self.note_others(attributes);
         for (name, value) in attributes {
             if name == "label" {
                 self.labels.insert(task, value.clone());
             }
             if !is_figure(name) {
-                if OTHER_FIGURES.iter().any(|other| name.eq_ignore_ascii_case(other)) {
-                    self.workflow.leave_out(
-                        "other figures of tasks, such as size, weight or time, are left out; \
-                         runtime is a task's time in seconds",
-                    );
-                }
                 continue;
             }
             let number = self.number(name, value)?;
@@ -497,6 +539,11 @@ fn shown(label: &str, node: &str) -> String {
     }
     let words: Vec<_> = text.split_whitespace().collect();
     words.join(" ")
+}
+
+/// Whether the size of an arrow's data stands under that name.
+fn is_bytes(name: &str) -> bool {
+    name.eq_ignore_ascii_case("bytes")
 }
 
 /// Whether a figure of a task stands under that name.

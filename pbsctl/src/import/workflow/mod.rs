@@ -42,6 +42,13 @@ impl Format {
     }
 }
 
+/// Names the parts of a workflow that the result has not.
+fn say_left_out(file: &str, workflow: &Workflow) {
+    for what in &workflow.left_out {
+        write_err(&format!("{file}: {what}\n"));
+    }
+}
+
 /// Converts the text of a file.
 pub(super) fn import(
     out: Output,
@@ -68,6 +75,8 @@ pub(super) fn import(
             }
         }
         (_, None) => {
+            // What was left out may be the reason.
+            say_left_out(&file, &workflow);
             let all = workflow.tasks.len();
             return Err(Failure::Usage(format!(
                 "{file}: {unknown} of {all} tasks have no run time; add --runtime 10s for these"
@@ -95,9 +104,7 @@ pub(super) fn import(
         let text = summary.text();
         ("graph", json!(summary), text)
     };
-    for what in &workflow.left_out {
-        write_err(&format!("{file}: {what}\n"));
-    }
+    say_left_out(&file, &workflow);
     if let Some(output) = &options.output {
         files::write(output, &toml)?;
     }

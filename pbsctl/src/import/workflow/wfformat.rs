@@ -2,15 +2,19 @@
 //! WfFormat, the JSON of WfCommons: versions 1.5, with `specification` and `execution`, and those
 //! before, where each task has all of its figures.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use pbs_job::Problem;
+use pbs_text::Problems;
 use serde_json::Value;
 
 use super::model::{seconds_ns, Step, Workflow};
 
 /// Number of names in a message about fields.
 const SHOWN_FIELDS: usize = 8;
+
+/// Files that tasks read at most, each once for each task that writes it.
+const MOST_PAIRS: usize = 1 << 22;
 
 /// Fields of tasks that are read, that are reported apart, or that only people read.
 const KNOWN: [&str; 18] = [
@@ -50,7 +54,7 @@ pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
         let message = "workflow.specification.tasks (WfFormat 1.5) or workflow.tasks is no list";
         return Err(vec![Problem::at(None, message)]);
     };
-    let mut problems = Vec::new();
+    let mut problems = Problems::default();
     let mut read = Workflow { name: whole["name"].as_str().map(Into::into), ..Workflow::default() };
     // Tasks are referred to by their id; in versions before 1.5 also by their name.
     let mut places: HashMap<&str, usize> = HashMap::new();
@@ -66,9 +70,8 @@ pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
         }
         read.tasks.push(Step { name: id.into(), ..Step::default() });
     }
-    if !problems.is_empty() {
-        return Err(problems);
-    }
+    problems.none()?;
+    let mut problems = Problems::default();
     let ids = Ids::new(&places, tasks);
     let ran = workflow["execution"]["tasks"].as_array();
     let ran: HashMap<&str, &Value> =
@@ -81,7 +84,8 @@ pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
         });
     }
     let sizes = sizes(&specification["files"]).map_err(|problem| vec![problem])?;
-    let written = written(tasks, &sizes).map_err(|problem| vec![problem])?;
+    let data = data(tasks, &sizes).map_err(|problem| vec![problem])?;
+    let bytes_from = |after: usize, before: usize| data[after].get(&before).copied().unwrap_or(0);
     let mut others: BTreeSet<&str> = BTreeSet::new();
     for (place, task) in tasks.iter().enumerate() {
         let step = &mut read.tasks[place];
@@ -104,8 +108,7 @@ pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
         for parent in references(&task["parents"]) {
             match ids.place(parent) {
                 Ok(before) => {
-                    let bytes = written.get(&before).map_or(0, |files| shared(files, task));
-                    read.tasks[place].after.insert(before, bytes);
+                    read.tasks[place].after.insert(before, bytes_from(place, before));
                 }
                 Err(why) => {
                     let name = &read.tasks[place].name;
@@ -117,8 +120,7 @@ pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
         for child in references(&task["children"]) {
             match ids.place(child) {
                 Ok(after) => {
-                    let files = written.get(&place);
-                    let bytes = files.map_or(0, |files| shared(files, &tasks[after]));
+                    let bytes = bytes_from(after, place);
                     read.tasks[after].after.entry(place).or_insert(bytes);
                 }
                 Err(why) => {
@@ -137,11 +139,8 @@ pub(super) fn read(text: &str) -> Result<Workflow, Vec<Problem>> {
         };
         read.leave_out(format!("fields of tasks are left out: {}{more}", shown.join(", ")));
     }
-    if problems.is_empty() {
-        Ok(read)
-    } else {
-        Err(problems)
-    }
+    problems.none()?;
+    Ok(read)
 }
 
 /// Places of tasks by their ids, and by their names as versions before 1.5 have it.
@@ -250,30 +249,47 @@ fn sizes(files: &Value) -> Result<HashMap<&str, u64>, Problem> {
     named.map(|(id, file)| Ok((id, size(file, id)?))).collect()
 }
 
-/// The files that each task writes, with their sizes.
-fn written<'a>(
+/// Bytes that each task reads of files that others write, by the place of the writer. Each file is
+/// looked at once for each task that reads it.
+fn data<'a>(
     tasks: &'a [Value],
     sizes: &HashMap<&'a str, u64>,
-) -> Result<BTreeMap<usize, HashMap<&'a str, u64>>, Problem> {
-    let of = |task: &'a Value| -> Result<HashMap<&'a str, u64>, Problem> {
+) -> Result<Vec<HashMap<usize, u64>>, Problem> {
+    let mut writers: HashMap<&str, Vec<(usize, u64)>> = HashMap::new();
+    for (place, task) in tasks.iter().enumerate() {
         let listed = strings(&task["outputFiles"]);
         let listed = listed.map(|id| Ok((id, sizes.get(id).copied().unwrap_or(0))));
-        let own = task["files"].as_array().into_iter().flatten();
-        let own = own.filter(|file| file["link"] == "output");
-        let own = own.filter_map(|file| {
-            let name = file["name"].as_str().or_else(|| file["id"].as_str())?;
-            Some(size(file, name).map(|size| (name, size)))
-        });
-        listed.chain(own).collect()
+        let own = linked(task, "output").map(|(name, file)| Ok((name, size(file, name)?)));
+        // A file that is listed in both ways is one.
+        let files: Result<HashMap<&str, u64>, Problem> = listed.chain(own).collect();
+        for (name, bytes) in files? {
+            writers.entry(name).or_default().push((place, bytes));
+        }
+    }
+    let mut pairs = 0_usize;
+    let of = |task: &'a Value| -> Result<HashMap<usize, u64>, Problem> {
+        let mut from: HashMap<usize, u64> = HashMap::new();
+        let own = linked(task, "input").map(|(name, _)| name);
+        for name in strings(&task["inputFiles"]).chain(own) {
+            let writers = writers.get(name).map_or(&[][..], |of| of);
+            pairs = pairs.saturating_add(1 + writers.len());
+            if pairs > MOST_PAIRS {
+                let message = format!("a workflow has at most {MOST_PAIRS} files of tasks");
+                return Err(Problem::at(None, message));
+            }
+            for &(writer, bytes) in writers {
+                let sum = from.entry(writer).or_default();
+                *sum = sum.saturating_add(bytes);
+            }
+        }
+        Ok(from)
     };
-    tasks.iter().map(of).enumerate().map(|(place, files)| Ok((place, files?))).collect()
+    tasks.iter().map(of).collect()
 }
 
-/// Bytes of those files that the task reads.
-fn shared(files: &HashMap<&str, u64>, task: &Value) -> u64 {
-    let own = task["files"].as_array().into_iter().flatten();
-    let own = own.filter(|file| file["link"] == "input");
-    let own = own.filter_map(|file| file["name"].as_str().or_else(|| file["id"].as_str()));
-    let read = strings(&task["inputFiles"]).chain(own);
-    read.filter_map(|id| files.get(id)).fold(0, |sum: u64, &bytes| sum.saturating_add(bytes))
+/// The files of a task with such a link, as versions before 1.5 have it, each with its name.
+fn linked<'a>(task: &'a Value, link: &'a str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+    let files = task["files"].as_array().into_iter().flatten();
+    let files = files.filter(move |file| file["link"] == link);
+    files.filter_map(|file| Some((file["name"].as_str().or_else(|| file["id"].as_str())?, file)))
 }

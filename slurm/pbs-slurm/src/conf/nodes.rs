@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Nodes and partitions.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::conf::entry::{Entry, Error, Place};
 use crate::conf::host_list::{expand, ListError, MOST_HOSTS};
@@ -100,13 +100,15 @@ fn cpus(
 }
 
 /// Reads `0,8-9`.
-fn numbers(list: &str) -> Option<Vec<u64>> {
+fn numbers(list: &str) -> Option<BTreeSet<u64>> {
     const MOST: u64 = 1 << 16;
-    let mut numbers = Vec::new();
+    let mut numbers = BTreeSet::new();
+    let mut listed = 0;
     for part in list.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last) = (first.trim().parse().ok()?, last.trim().parse::<u64>().ok()?);
-        if last >= MOST {
+        listed += last.saturating_sub(first).saturating_add(1);
+        if last >= MOST || listed > MOST {
             return None;
         }
         numbers.extend(first..=last);
