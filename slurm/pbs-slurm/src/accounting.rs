@@ -119,9 +119,10 @@ pub fn accounting(text: &str, time_s: impl Fn(&str) -> Option<u64>) -> Result<Ac
         };
         let time =
             |text: &str| time_of(text, &time_s).map_err(|why| format!("line {number}: {why}"));
-        let [id, name, user, account, partition, submit, eligible, start, end, limit, req, alloc, state] =
-            row[..]
-        else {
+        let [id, name, user, account, partition, ref times @ .., state] = row[..] else {
+            continue;
+        };
+        let &[submit, eligible, start, end, limit, req, alloc] = times else {
             continue;
         };
         if id.contains('.') {
