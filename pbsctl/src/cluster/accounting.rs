@@ -63,8 +63,8 @@ pub(super) fn write_trace(out: Output, options: &AccountingOptions) -> Result<()
 /// The trace as a file.
 fn text(header: &swf::Header, records: &[swf::Record]) -> String {
     let mut text = Vec::new();
-    // A vector takes all that is written.
     if let Ok(mut writer) = swf::Writer::new(&mut text, header) {
+        // A vector takes all that is written.
         let _ = records.iter().try_for_each(|record| writer.record(record));
     }
     String::from_utf8_lossy(&text).into_owned()
