@@ -190,7 +190,9 @@ impl Rest {
         // strings.
         unsafe {
             if !words.late_input.is_null() {
-                let input = libc::open(words.late_input, libc::O_RDONLY | libc::O_CLOEXEC);
+                // No terminal becomes that of its session.
+                let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOCTTY;
+                let input = libc::open(words.late_input, flags);
                 if input < 0 || libc::dup2(input, libc::STDIN_FILENO) < 0 {
                     return ChildReport::failed(Step::Input);
                 }

@@ -254,6 +254,12 @@ impl Rights {
             {
                 return Err(Step::Identity);
             }
+            // Until the program is executed, the memory is that of the service: no core of it is
+            // for the owner, whatever fs.suid_dumpable says. The program can have one again. Files
+            // in /proc/self belong to root from here on, as they do after a change of the user.
+            if libc::prctl(libc::PR_SET_DUMPABLE, 0 as libc::c_ulong, 0, 0, 0) != 0 {
+                return Err(Step::Identity);
+            }
             // The keys of the service are not for it. As its owner: the new keyring is his.
             let nameless = std::ptr::null::<u8>();
             if libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, nameless) < 0
@@ -310,6 +316,37 @@ mod tests {
         };
         assert_eq!(of(1000), None);
         assert_eq!(of(0), Some((former.rlim_cur, former.rlim_max)));
+    }
+
+    /// A child that became its owner has the memory of the service, and leaves no core of it.
+    #[test]
+    #[allow(unsafe_code)]
+    fn a_child_leaves_no_core_of_the_service() {
+        // SAFETY: it only answers.
+        if unsafe { libc::getuid() } != 0 {
+            pbs_text::skipped("it becomes another user, which needs root");
+            return;
+        }
+        // Without a change of the user, the kernel does nothing by itself.
+        let rights = Rights::of(&Owner { umask: 0o022, ..Owner::new(0, 0) });
+        // SAFETY: the child makes calls that are allowed between fork and exec, and ends by _exit;
+        // the parent waits for the child, which is its own.
+        let status = unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                let assumed = rights.assume().is_ok();
+                let is_dumpable = libc::prctl(libc::PR_GET_DUMPABLE, 0, 0, 0, 0);
+                libc::_exit(if assumed { is_dumpable } else { 77 });
+            }
+            let mut status = 0;
+            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            status
+        };
+        assert!(libc::WIFEXITED(status));
+        match libc::WEXITSTATUS(status) {
+            77 => pbs_text::skipped("a child cannot become root here"),
+            is_dumpable => assert_eq!(is_dumpable, 0),
+        }
     }
 
     /// The limits that the kernel has for a process are those that getrlimit(2) answers it. They are
