@@ -10,8 +10,9 @@ use crate::accounts::{Accounts, CachedFile};
 /// The group whose members may do what others may not.
 pub const OPERATORS: &str = "pbs-operators";
 
-/// The groups of a caller that are looked at; one who is in more has the first of them.
-const MOST_GROUPS: usize = 1024;
+/// Groups of a caller for which there is room at first, and the most that a user can have.
+const GROUPS: usize = 1024;
+const MOST_GROUPS: usize = 65_536;
 
 /// Identity of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,22 +55,7 @@ impl Caller {
         if asked < 0 {
             return Err(io::Error::last_os_error());
         }
-        let mut groups = vec![0u32; MOST_GROUPS];
-        let mut bytes = size_of_val(groups.as_slice()) as libc::socklen_t;
-        // SAFETY: as above.
-        let asked = unsafe {
-            libc::getsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_PEERGROUPS,
-                groups.as_mut_ptr().cast(),
-                &mut bytes,
-            )
-        };
-        if asked < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        groups.truncate(bytes as usize / size_of::<u32>());
+        let groups = groups_of(socket, GROUPS)?;
         let in_group = |gid| who.gid == gid || groups.contains(&gid);
         Ok(Self {
             uid: who.uid,
@@ -84,6 +70,38 @@ impl Caller {
     /// Whether he may do something with a job of that user.
     pub fn may(&self, of: Option<u32>) -> bool {
         self.is_operator || of == Some(self.uid)
+    }
+}
+
+/// Returns the groups of the process at the other end of a socket; `room`: for how many there is
+/// room at first.
+#[allow(unsafe_code)]
+fn groups_of(socket: BorrowedFd<'_>, room: usize) -> io::Result<Vec<u32>> {
+    let mut groups = vec![0u32; room];
+    loop {
+        let mut bytes = size_of_val(groups.as_slice()) as libc::socklen_t;
+        // SAFETY: `groups` has room for so many bytes, and both are valid for writing.
+        let asked = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERGROUPS,
+                groups.as_mut_ptr().cast(),
+                &mut bytes,
+            )
+        };
+        let count = bytes as usize / size_of::<u32>();
+        if asked >= 0 {
+            groups.truncate(count);
+            return Ok(groups);
+        }
+        let error = io::Error::last_os_error();
+        // Where there is too little room, the kernel answers how much it takes.
+        let takes_more = (groups.len() + 1..=MOST_GROUPS).contains(&count);
+        if error.raw_os_error() != Some(libc::ERANGE) || !takes_more {
+            return Err(error);
+        }
+        groups.resize(count, 0);
     }
 }
 
@@ -136,6 +154,18 @@ mod tests {
         assert!(caller.may(Some(uid)));
         let other = Caller { is_operator: false, ..caller };
         assert!(!other.may(Some(uid + 1)) && !other.may(None));
+    }
+
+    /// A caller in more groups than there is room for at first has all of them.
+    #[test]
+    fn all_groups_of_a_caller_are_known() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let all = groups_of(one.as_fd(), GROUPS).unwrap();
+        if all.is_empty() {
+            pbs_text::skipped("this process is in no other group than its first");
+            return;
+        }
+        assert_eq!(groups_of(one.as_fd(), 0).unwrap(), all);
     }
 
     #[test]
