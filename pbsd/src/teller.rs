@@ -57,6 +57,10 @@ impl Listener for Teller {
         self.notice(Some(run.0), "news", format!("job {job} is {}", moved.in_brief()));
     }
 
+    fn wants_forecasts(&self) -> bool {
+        false
+    }
+
     fn over(&mut self, outcome: JobOutcome) {
         let kept = outcome.deadline_ns.map(|_| outcome.kept);
         let others = outcome.usage.notable_others_ns().map(others_in_words);

@@ -21,6 +21,8 @@ pub enum Error {
     Newer(PathBuf, i64, i64),
     /// The file is damaged; where.
     Damaged(PathBuf, String),
+    /// The file cannot be read.
+    Unreadable(PathBuf),
     /// The file or its directory cannot be written.
     ReadOnly(PathBuf),
     /// The disk is full.
@@ -100,6 +102,11 @@ impl fmt::Display for Error {
                  or move it away to start a new one",
                 path.display()
             ),
+            Self::Unreadable(path) => write!(
+                f,
+                "{}: cannot be read; ask its owner, or name another file",
+                path.display()
+            ),
             Self::ReadOnly(path) => write!(
                 f,
                 "{}: cannot be written; the file and its directory must be writable for you",
@@ -112,7 +119,7 @@ impl fmt::Display for Error {
             ),
             Self::Busy(path) => write!(
                 f,
-                "{}: another process is writing to it; try again when it is done",
+                "{}: another process is using it; try again when it is done",
                 path.display()
             ),
             Self::Planner(path, pid) => write!(

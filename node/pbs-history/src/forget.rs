@@ -44,7 +44,7 @@ impl Store {
     /// Forgets the runs of users that are over and exceed [`Options::ended`](crate::Options), the
     /// oldest first; `now_unix_ns`: the time, since 1970; `account_of`: the user whose limits the
     /// runs of a user count to. Returns their number. The file does not become shorter, but has room
-    /// for others.
+    /// for others. None is forgotten for its age if all are too old ([`Store::is_out_of_date`]).
     pub fn forget(
         &mut self,
         now_unix_ns: u64,
@@ -58,6 +58,27 @@ impl Store {
         self.since = Since::default();
         Ok(forgotten)
     }
+
+    /// Whether the last run of users that is over is older than runs become. This is more likely a
+    /// clock that is ahead than a node that nobody has used for as long.
+    pub fn is_out_of_date(&self, now_unix_ns: u64) -> Result<bool, Error> {
+        let oldest_unix_ns = oldest_unix_ns(self.options().ended, now_unix_ns);
+        self.read(|connection| are_all_older(connection, oldest_unix_ns))
+    }
+}
+
+/// Time of the end of the oldest run that is kept for its age.
+fn oldest_unix_ns(limits: EndedLimits, now_unix_ns: u64) -> i64 {
+    let oldest_unix_ns = now_unix_ns.saturating_sub(limits.age_ns);
+    i64::try_from(oldest_unix_ns).unwrap_or(i64::MAX)
+}
+
+/// Whether there are runs of users that are over, and all have ended before that time.
+fn are_all_older(connection: &Connection, oldest_unix_ns: i64) -> rusqlite::Result<bool> {
+    let sql = "SELECT max(run.ended_unix_ns) FROM orders JOIN run ON run.id = orders.run \
+               WHERE run.state = 'over'";
+    let newest_unix_ns: Option<i64> = connection.query_row(sql, [], |row| row.get(0))?;
+    Ok(newest_unix_ns.is_some_and(|newest_unix_ns| newest_unix_ns < oldest_unix_ns))
 }
 
 /// Notes the users whose runs count to another one.
@@ -93,7 +114,10 @@ fn forget(
          FROM ({ENDED}) WINDOW newer AS (PARTITION BY uid ORDER BY id DESC)) \
          WHERE ended_unix_ns < ?1 OR (uid != 0 AND (runs > ?2 OR bytes > ?3 OR all_bytes > ?4)))"
     );
-    let oldest_unix_ns = signed(now_unix_ns.saturating_sub(limits.age_ns));
+    let mut oldest_unix_ns = oldest_unix_ns(limits, now_unix_ns);
+    if are_all_older(connection, oldest_unix_ns)? {
+        oldest_unix_ns = i64::MIN;
+    }
     let (runs, bytes) = (signed(limits.user_runs), signed(limits.user_bytes));
     let all_bytes = signed(limits.all_bytes);
     connection.execute(&sql, params![oldest_unix_ns, runs, bytes, all_bytes])

@@ -299,6 +299,11 @@ impl JobHistory {
         self.errors.iter().map(|(&run, &error)| (run, error))
     }
 
+    /// Returns the number of runs of tasks in it: the work of reading it.
+    pub fn samples(&self) -> u64 {
+        self.tasks.values().map(|known| known.samples.len() as u64).sum()
+    }
+
     /// Returns the number of runs.
     pub fn runs(&self) -> usize {
         self.errors.len()

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Opening the file.
 
+use std::fs::OpenOptions;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,22 +23,31 @@ pub(crate) enum Access {
 /// The least page that SQLite has.
 const LEAST_BYTES: u64 = 512;
 
-/// Opens the file and sees that it is whole. Nothing is written to a file that
-/// is not ours or is damaged.
+/// Opens the file. One that is to be written is seen to be whole first: nothing is written to a file
+/// that is not ours or is damaged. Who only reads keeps nobody from writing for so long, and finds
+/// damage in what is read. A new file is for its user alone: a service writes environments to it,
+/// whoever makes it.
 pub(crate) fn open(path: &Path, access: Access, wait: Duration) -> Result<Connection, Error> {
     if !look(path)? {
         match access {
             Access::Read => return Err(Error::Missing(path.into())),
-            Access::Write => look_for_directory(path)?,
+            Access::Write => {
+                look_for_directory(path)?;
+                make(path)?;
+            }
         }
     }
     let flags = match access {
-        Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
         Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
     } | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let failed = |error: rusqlite::Error| Error::sqlite(path, &error);
-    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    let opened = Connection::open_with_flags(path, flags).map_err(failed);
+    let mut connection = opened.map_err(|error| match error {
+        Error::ReadOnly(path) if access == Access::Read => Error::Unreadable(path),
+        other => other,
+    })?;
     connection.busy_timeout(wait).map_err(failed)?;
     // A transaction that was told to be there survives a loss of power, too.
     for (name, value) in [("foreign_keys", "ON"), ("synchronous", "EXTRA")] {
@@ -44,7 +55,10 @@ pub(crate) fn open(path: &Path, access: Access, wait: Duration) -> Result<Connec
     }
     match (schema::identify(path, &connection)?, access) {
         (is @ FileContent::History(_), access) => {
-            schema::verify(path, &connection, is)?;
+            if access == Access::Write {
+                schema::verify(path, &connection)?;
+            }
+            schema::has_tables(path, &connection, is)?;
             match access {
                 _ if is == FileContent::CURRENT => {}
                 Access::Read => schema::pretend(path, &connection, is)?,
@@ -72,6 +86,22 @@ fn look(path: &Path) -> Result<bool, Error> {
         Ok(_) => Err(cannot_open(path, "this is not a file; name one".into())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(cannot_open(path, error.to_string())),
+    }
+}
+
+/// Makes the file, unless somebody else just did.
+fn make(path: &Path) -> Result<(), Error> {
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    match made {
+        Ok(_) => Ok(()),
+        Err(error) => match error.kind() {
+            io::ErrorKind::AlreadyExists => Ok(()),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Err(Error::ReadOnly(path.into()))
+            }
+            io::ErrorKind::StorageFull => Err(Error::Full(path.into())),
+            _ => Err(cannot_open(path, error.to_string())),
+        },
     }
 }
 

@@ -10,9 +10,9 @@ use crate::Error;
 /// Options of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Runs of each job that are kept, 1 to 10000; the oldest go first, in the
-    /// transaction that brings a new one. Those that are not over are kept
-    /// besides.
+    /// Runs of each job that are kept, 1 to 10000: so many with a task that has ended, and so many
+    /// others. The oldest go first, in the transaction that brings a new one. Those that are not
+    /// over are kept besides.
     pub keep_runs: u32,
     /// Measurements that are stored of each variant, of each task with its neighbours, and of
     /// transfers and decisions of one size, 1 to 10000. The oldest are deleted first, in the

@@ -31,6 +31,19 @@ pub(crate) fn pack(tasks: &[TaskRun]) -> Vec<u8> {
     out
 }
 
+/// Whether one of the packed tasks has ended.
+pub(crate) fn has_complete(mut bytes: &[u8]) -> bool {
+    let complete = Outcome::ALL.iter().position(|&known| known == Outcome::Complete);
+    let mut next = || {
+        let [_, _, _, _, outcome] = take::<5>(&mut bytes)?;
+        take::<{ TASK_BYTES - 4 - 5 }>(&mut bytes)?;
+        let length = Some(number(&mut bytes)?).filter(|&length| length != NO_NAME);
+        bytes = bytes.get(length.unwrap_or(0) as usize..)?;
+        Some(Some(usize::from(outcome)) == complete)
+    };
+    std::iter::from_fn(&mut next).any(|is_complete| is_complete)
+}
+
 /// `None`: these are not packed tasks.
 pub(crate) fn unpack(mut bytes: &[u8]) -> Option<Vec<TaskRun>> {
     let mut tasks = Vec::with_capacity(bytes.len() / TASK_BYTES);

@@ -241,8 +241,8 @@ pub(crate) fn identify(path: &Path, connection: &Connection) -> Result<FileConte
     Err(Error::NotHistory(path.into()))
 }
 
-/// Looks through the whole file for damage; changes nothing.
-pub(crate) fn verify(path: &Path, connection: &Connection, is: FileContent) -> Result<(), Error> {
+/// Looks through the whole file for damage; changes nothing. No other process can write meanwhile.
+pub(crate) fn verify(path: &Path, connection: &Connection) -> Result<(), Error> {
     let found: String = connection
         .pragma_query_value(None, "integrity_check", |row| row.get(0))
         .map_err(|error| Error::sqlite(path, &error))?;
@@ -252,6 +252,15 @@ pub(crate) fn verify(path: &Path, connection: &Connection, is: FileContent) -> R
         let what = first.unwrap_or("the tables do not hold together");
         return Err(Error::Damaged(path.into(), what.into()));
     }
+    Ok(())
+}
+
+/// Whether the file has the tables of its version.
+pub(crate) fn has_tables(
+    path: &Path,
+    connection: &Connection,
+    is: FileContent,
+) -> Result<(), Error> {
     if tables(path, connection)? != TABLES[..is.tables()] {
         let what = format!("its tables are not those of version {}", is.version());
         return Err(Error::Damaged(path.into(), what));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The file of all runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{params, Connection, OptionalExtension, Transaction, TransactionBehavior};
@@ -15,8 +15,8 @@ use crate::open::{open, Access};
 use crate::usage::{usage_of, write_usage};
 use crate::{tables, JobHistory, Options};
 use crate::{
-    Corun, Error, InForce, Last, NewRun, Order, Outcome, ProcessRun, Run, RunFigures, RunId,
-    RunUsage, State, Takeover,
+    Corun, Error, Fingerprint, InForce, Last, NewRun, Order, Outcome, ProcessRun, Run, RunFigures,
+    RunId, RunUsage, State, Takeover,
 };
 
 /// A job of which runs are known.
@@ -85,7 +85,8 @@ impl Store {
         Self::with(path, options, Access::Write)
     }
 
-    /// Opens the file to look at it. It may be one that cannot be written.
+    /// Opens the file to look at it. It may be one that cannot be written. It is not looked through
+    /// for damage, which is found in what is read.
     pub fn open_read_only(path: &Path, options: Options) -> Result<Self, Error> {
         Self::with(path, options, Access::Read)
     }
@@ -185,7 +186,7 @@ impl Store {
         takeover: &Takeover,
         figures: &[ProcessRun],
     ) -> Result<(), Error> {
-        self.update_runs(&[(id, state, takeover, figures)], None)
+        self.update_runs(&[(id, state, Some(takeover), figures)], None)
     }
 
     /// Replaces the order of a run that waits, and its request if there is another one: both or
@@ -209,10 +210,11 @@ impl Store {
         })
     }
 
-    /// Updates several runs and the state of the node, all or none; see [`Self::update_run`].
+    /// Updates several runs and the state of the node, all or none; see [`Self::update_run`]. A run
+    /// without data for a take-over keeps those that it has.
     pub fn update_runs(
         &mut self,
-        runs: &[(RunId, State, &Takeover, &[ProcessRun])],
+        runs: &[(RunId, State, Option<&Takeover>, &[ProcessRun])],
         in_force: Option<&InForce>,
     ) -> Result<(), Error> {
         for (_, _, _, figures) in runs {
@@ -229,7 +231,9 @@ impl Store {
                 }
                 run.state = state;
                 tables::write_run(connection, run, figures)?;
-                tables::write_takeover(connection, id, takeover)?;
+                if let Some(takeover) = takeover {
+                    tables::write_takeover(connection, id, takeover)?;
+                }
             }
             Ok(())
         })
@@ -272,11 +276,7 @@ impl Store {
             tables::write_run(connection, run, figures)?;
             write_usage(connection, id, &usage)?;
             connection.execute("DELETE FROM takeover WHERE run = ?", [id.0])?;
-            let sql = "DELETE FROM run WHERE id IN (SELECT id FROM run \
-                       LEFT JOIN orders ON orders.run = run.id \
-                       WHERE job = ? AND state = ? AND uid IS ? \
-                       ORDER BY id DESC LIMIT -1 OFFSET ?)";
-            connection.execute(sql, params![job, State::Over.name(), uid, keep])?;
+            tables::forget_oldest(connection, &job, uid, keep as usize)?;
             for corun in coruns {
                 insert_corun(connection, corun, keep_samples)?;
             }
@@ -319,23 +319,51 @@ impl Store {
         })?;
         let mut damaged = Vec::new();
         for id in ids {
-            let whole = self.takeover(id).and_then(|_| {
-                self.order(id)?;
-                self.figures_of(id)
-            });
-            match whole {
-                Ok(_) => continue,
-                Err(Error::Damaged(_, what)) => damaged.push((id, what)),
-                Err(other) => return Err(other),
-            }
+            damaged.extend(self.damage_of(id)?.map(|what| (id, what)));
         }
         for (id, _) in &damaged {
-            self.write(|connection| {
-                tables::end_damaged(connection, *id, ended_unix_ns)?;
-                Ok(())
-            })?;
+            self.end_damaged(*id, ended_unix_ns)?;
         }
         Ok(damaged)
+    }
+
+    /// Ends a run as [`Self::set_damaged_aside`] does if its record is damaged. Returns what is
+    /// damaged.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be read or written. Then nothing is changed.
+    pub fn set_aside_if_damaged(
+        &mut self,
+        id: RunId,
+        ended_unix_ns: u64,
+    ) -> Result<Option<String>, Error> {
+        kept("the time of the end", ended_unix_ns)?;
+        let damage = self.damage_of(id)?;
+        if damage.is_some() {
+            self.end_damaged(id, ended_unix_ns)?;
+        }
+        Ok(damage)
+    }
+
+    /// Returns what is damaged of the record of a run.
+    fn damage_of(&self, id: RunId) -> Result<Option<String>, Error> {
+        let whole = self.takeover(id).and_then(|_| {
+            self.order(id)?;
+            self.figures_of(id)
+        });
+        match whole {
+            Ok(_) => Ok(None),
+            Err(Error::Damaged(_, what)) => Ok(Some(what)),
+            Err(other) => Err(other),
+        }
+    }
+
+    fn end_damaged(&mut self, id: RunId, ended_unix_ns: u64) -> Result<(), Error> {
+        self.write(|connection| {
+            tables::end_damaged(connection, id, ended_unix_ns)?;
+            Ok(())
+        })
     }
 
     /// The last runs that are over, the oldest first.
@@ -413,6 +441,35 @@ impl Store {
             let usage = self.read(|connection| usage_of(connection, run.id))?;
             history.add(run.id, run.kind, &processes);
             history.add_usage(&processes, &usage);
+        }
+        Ok(history)
+    }
+
+    /// Returns the history of the job's runs that this user has ordered, of those processes alone
+    /// that execute such programs: of a name under which other things ran, nothing else is read.
+    pub fn history_for(
+        &self,
+        job: &str,
+        uid: Option<u32>,
+        programs: &[(u32, Fingerprint)],
+    ) -> Result<JobHistory, Error> {
+        let _snapshot = self.read(Connection::unchecked_transaction)?;
+        let mut history = JobHistory::new(self.options.estimate);
+        let wanted: BTreeSet<_> = programs.iter().copied().collect();
+        let runs: Vec<Run> = self.read(|connection| {
+            let mut statement = connection.prepare_cached(tables::RUNS_OF)?;
+            let rows = statement.query_map(params![job, uid], tables::run)?;
+            rows.collect()
+        })?;
+        for run in runs {
+            let is_wanted = |program: &_| wanted.contains(program);
+            let read = |connection| tables::some_processes_of(connection, &run, &is_wanted);
+            let processes = self.read(read)?;
+            history.add(run.id, run.kind, &processes);
+            if processes.len() == run.processes as usize {
+                let usage = self.read(|connection| usage_of(connection, run.id))?;
+                history.add_usage(&processes, &usage);
+            }
         }
         Ok(history)
     }

@@ -5,7 +5,7 @@ use rusqlite::types::Type;
 use rusqlite::{params, Connection, OptionalExtension, Row};
 
 use crate::digest::Digest;
-use crate::pack::{pack, unpack};
+use crate::pack::{has_complete, pack, unpack};
 use crate::{
     Error, Fingerprint, InForce, Kind, NewRun, Order, Outcome, ProcessRun, Run, RunId, State,
     Takeover,
@@ -37,7 +37,7 @@ pub(crate) fn run_of(connection: &Connection, id: RunId) -> Result<Option<Run>> 
     // No number is larger than SQLite's.
     let number = i64::try_from(id.0).unwrap_or(-1);
     let sql = "SELECT * FROM run WHERE id = ?";
-    connection.query_row(sql, [number], run).optional()
+    connection.prepare_cached(sql)?.query_row([number], run).optional()
 }
 
 pub(crate) fn run(row: &Row<'_>) -> Result<Run> {
@@ -103,6 +103,48 @@ pub(crate) fn write_run(connection: &Connection, run: Run, figures: &[ProcessRun
     Ok(())
 }
 
+/// Forgets the oldest runs of a job that are over, of that user or without a user. Those with a task
+/// that has ended and the others count apart: a program that cannot be started, and is tried again
+/// and again, does not push out what was measured before.
+pub(crate) fn forget_oldest(
+    connection: &Connection,
+    job: &str,
+    uid: Option<u32>,
+    keep: usize,
+) -> Result<()> {
+    let sql = "SELECT id FROM run LEFT JOIN orders ON orders.run = run.id \
+               WHERE job = ? AND state = ? AND uid IS ? ORDER BY id DESC";
+    let mut statement = connection.prepare_cached(sql)?;
+    let ids = statement.query_map(params![job, State::Over.name(), uid], |row| row.get(0))?;
+    let ids: Vec<u64> = ids.collect::<Result<_>>()?;
+    if ids.len() <= keep {
+        return Ok(());
+    }
+    let mut delete = connection.prepare_cached("DELETE FROM run WHERE id = ?")?;
+    let (mut measured, mut others) = (0, 0);
+    for id in ids {
+        let count = if is_measured(connection, id)? { &mut measured } else { &mut others };
+        *count += 1;
+        if *count > keep {
+            delete.execute([id])?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a task of a run has ended. Figures that cannot be read are none.
+fn is_measured(connection: &Connection, id: u64) -> Result<bool> {
+    let sql = "SELECT tasks FROM process WHERE run = ?";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([id])?;
+    while let Some(row) = rows.next()? {
+        if row.get_ref(0)?.as_blob().is_ok_and(has_complete) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Ends a run of which a row is damaged. Of its own row and its order, what is whole remains.
 pub(crate) fn end_damaged(connection: &Connection, id: RunId, ended_unix_ns: u64) -> Result<()> {
     // Both are written anew where they are damaged.
@@ -126,7 +168,8 @@ pub(crate) fn end_damaged(connection: &Connection, id: RunId, ended_unix_ns: u64
 }
 
 fn insert_process(connection: &Connection, id: RunId, p: &ProcessRun) -> Result<()> {
-    let mut insert = connection.prepare("INSERT INTO process VALUES (?, ?, ?, ?, ?, ?, ?)")?;
+    let mut insert =
+        connection.prepare_cached("INSERT INTO process VALUES (?, ?, ?, ?, ?, ?, ?)")?;
     insert.execute(params![
         id.0,
         p.process,
@@ -137,7 +180,7 @@ fn insert_process(connection: &Connection, id: RunId, p: &ProcessRun) -> Result<
         p.digest(id) as i64,
     ])?;
     if p.ran_ns != 0 {
-        let mut insert = connection.prepare("INSERT INTO ran VALUES (?, ?, ?, ?)")?;
+        let mut insert = connection.prepare_cached("INSERT INTO ran VALUES (?, ?, ?, ?)")?;
         let digest = ran_digest(id, p.process, p.ran_ns);
         insert.execute(params![id.0, p.process, p.ran_ns, digest as i64])?;
     }
@@ -154,15 +197,31 @@ fn ran_digest(id: RunId, process: u32, ran_ns: u64) -> u64 {
 
 /// The figures of a run.
 pub(crate) fn processes_of(connection: &Connection, run: &Run) -> Result<Vec<ProcessRun>> {
+    some_processes_of(connection, run, &|_| true)
+}
+
+/// The figures of those processes of a run that are wanted, by their numbers and programs. Of the
+/// others, no figures are read.
+pub(crate) fn some_processes_of(
+    connection: &Connection,
+    run: &Run,
+    is_wanted: &dyn Fn(&(u32, Fingerprint)) -> bool,
+) -> Result<Vec<ProcessRun>> {
     let sql = "SELECT * FROM process WHERE run = ? ORDER BY process";
-    let mut statement = connection.prepare(sql)?;
-    let rows = statement.query_map([run.id.0], |row| process(row, run.id))?;
-    let mut processes: Vec<_> = rows.collect::<Result<_>>()?;
-    if processes.len() != run.processes as usize {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([run.id.0])?;
+    let (mut count, mut processes) = (0, Vec::new());
+    while let Some(row) = rows.next()? {
+        count += 1;
+        if is_wanted(&(row.get(1)?, Fingerprint(bits(row, 3)?))) {
+            processes.push(process(row, run.id)?);
+        }
+    }
+    if count != run.processes {
         return Err(damaged(0, "runs without some of their processes"));
     }
     let sql = "SELECT process, ran_ns, digest FROM ran WHERE run = ?";
-    let mut statement = connection.prepare(sql)?;
+    let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([run.id.0])?;
     while let Some(row) = rows.next()? {
         let (process, ran_ns) = (row.get(0)?, row.get(1)?);
@@ -271,7 +330,7 @@ pub(crate) fn order(connection: &Connection, id: RunId) -> Result<Option<Order>>
         same(row, 2, order.digest(id))?;
         Ok(order)
     };
-    connection.query_row(sql, [id.0], read).optional()
+    connection.prepare_cached(sql)?.query_row([id.0], read).optional()
 }
 
 /// Whether the figures of a run can be kept: none is too large, none stands

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pbs_control::{Admitted, Companions, Controller, Missed};
-use pbs_history::{JobHistory, Kind, Outcome};
+use pbs_history::{Fingerprint, JobHistory, Kind, Outcome};
 use pbs_interference::Slowdowns;
 use pbs_job::Job;
 use pbs_plan::Plan;
@@ -17,7 +17,7 @@ use crate::candidate::Candidate;
 use crate::clock::{monotonic_ns, since_1970};
 use crate::jobs::Jobs;
 use crate::placement::{is_small, place, Placed, Tries, MOST_TRIES};
-use crate::predict::Forecast;
+use crate::predict::{programs, Forecast};
 use crate::settings::LEAD_NS;
 use crate::submission::by_priority;
 use crate::value::{second_order, second_results, Entrant};
@@ -30,6 +30,12 @@ const NO_DEADLINE_NS: u64 = 1 << 50;
 /// Histories of jobs that a request holds at a time.
 const MOST_HISTORIES: usize = 16;
 
+/// Steps of work that the reading of a run of a task counts as.
+const READ_STEPS: u64 = 4;
+
+/// Name, user and programs of a job, by which its history is read.
+type HistoryKey = (String, Option<u32>, Vec<(u32, Fingerprint)>);
+
 /// Changes that admission would make. If a job is declined, or if there is no plan, nothing
 /// changes.
 pub(crate) struct Trial {
@@ -39,8 +45,8 @@ pub(crate) struct Trial {
     admitted: Vec<Taken>,
     /// `None`: each question about a job takes what the planner allows for one.
     allowance: Option<Allowance>,
-    /// History of each job that was tried, by name and user: it is read once.
-    histories: BTreeMap<(String, Option<u32>), JobHistory>,
+    /// History of each job that was tried: it is read once.
+    histories: BTreeMap<HistoryKey, JobHistory>,
     /// Number of other CPUs that may still be tried because of slow-downs.
     tries: usize,
 }
@@ -346,9 +352,16 @@ impl Jobs {
         if trial.histories.len() >= MOST_HISTORIES {
             trial.histories.clear();
         }
-        let history = match trial.histories.entry((submission.job.name.clone(), uid)) {
+        let key = (submission.job.name.clone(), uid, programs(&submission.job).collect());
+        let history = match trial.histories.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(self.ledger.history(&submission.job.name, uid)?),
+            Entry::Vacant(new) => {
+                let history = self.ledger.history(&submission.job, uid)?;
+                if let Some(Allowance { steps, .. }) = &mut trial.allowance {
+                    *steps = steps.saturating_sub(history.samples().saturating_mul(READ_STEPS));
+                }
+                new.insert(history)
+            }
         };
         let (mut job, forecasts) = submission.predicted(history, candidate.submitted_ns)?;
         if candidate.kind == Kind::Profile {

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use pbs_control::{Answer, Controller, End, HandedOver, Missed, Options};
-use pbs_history::RunId;
-use pbs_job::Machine;
+use pbs_history::{JobHistory, RunId};
+use pbs_job::{job_from_toml, Machine};
 use pbs_launch::Exited;
 use pbs_plan::{Config, Plan};
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
@@ -870,7 +870,11 @@ impl Jobs {
             .id
             .and_then(|id| self.ledger.finish(id, result.outcome, (order, usage), listener));
         let uid = active.uid();
-        let history = self.ledger.history_or_news(&active.job.name, uid, listener);
+        let history = if listener.wants_forecasts() {
+            self.ledger.history_or_news(&active.job, uid, listener)
+        } else {
+            JobHistory::default()
+        };
         let exits = exits.into_iter().map(|exited| exited.exit).collect();
         let outcome = outcome::of(&active, figures.as_ref(), &history, result, (exits, usage));
         if self.controller.ends(run).is_some_and(|ends| ends.iter().any(Option::is_none)) {

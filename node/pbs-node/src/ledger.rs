@@ -11,6 +11,7 @@ use pbs_history::{
     Order, Outcome, ProcessRun, Run, RunEnd, RunFigures, RunId, RunUsage, State, Store, Takeover,
     TaskRun,
 };
+use pbs_job::Job;
 use pbs_plan::{to_toml, Plan};
 use pbs_uapi::{Device, Event, EventKind, IDLE};
 
@@ -19,6 +20,7 @@ use crate::device::BATCH;
 use crate::learned::{Recent, MOST_BYTES};
 use crate::orders::{Ending, Noted};
 use crate::overlaps::Overlaps;
+use crate::predict::programs;
 use crate::queue::{self, open_runs};
 use crate::saved::Saved;
 use crate::{AccountOf, Error, Listener, News};
@@ -27,8 +29,12 @@ use crate::{AccountOf, Error, Listener, News};
 /// from the kernel, which still holds them.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
 
+/// Maximum number of runs that are over and wait to be recorded with their figures. Of others, the
+/// end alone waits.
+const MOST_FIGURES: usize = 1000;
+
 /// Maximum number of runs that are over and wait to be recorded.
-const MOST_OWED: usize = 1000;
+const MOST_OWED: usize = 100_000;
 
 /// Maximum number of task runs that are stored of one run with the tasks beside them: the longest.
 const MOST_CORUNS: usize = 4096;
@@ -54,10 +60,25 @@ pub(crate) struct Ledger {
     /// The files that say of runs that they were let go, until that is noted.
     commits: Vec<PathBuf>,
     kept: Instant,
-    /// Some of what happened could not be kept.
+    /// The last attempt to keep what happened has failed.
     failed: bool,
+    /// Results that are lost: their records were refused for what they are, or too many waited.
+    lost: u64,
+    /// Runs whose records were found damaged while they ran, until the listener is told, and why.
+    set_aside: Vec<(RunId, String)>,
     /// The runs that are over and could not be recorded yet, the oldest first.
     owed: VecDeque<Owed>,
+}
+
+/// Results that are not in the history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unrecorded {
+    /// Whether the last attempt to record something has failed.
+    pub fails: bool,
+    /// Results that wait to be recorded.
+    pub waiting: u64,
+    /// Results that are lost since the start.
+    pub lost: u64,
 }
 
 /// A run that is over, with all that is to be recorded of it.
@@ -85,6 +106,17 @@ struct OpenRun {
     saved: Saved,
     /// Whether the run differs from its record in the file.
     is_new: bool,
+    /// Whether its data for a take-over do, which may be long.
+    has_new_takeover: bool,
+}
+
+impl OpenRun {
+    /// The run was changed in what another planner would need.
+    fn changed(&mut self) {
+        self.takeover.reservation = self.saved.to_text();
+        self.is_new = true;
+        self.has_new_takeover = true;
+    }
 }
 
 /// Beginning of the names of files that say whether the programs of a start were let go.
@@ -101,6 +133,9 @@ impl Ledger {
         store.claim_planner()?;
         for (run, why) in store.set_damaged_aside(unix_ns())? {
             listener.news(News::SetAside(run, why));
+        }
+        if store.is_out_of_date(unix_ns())? {
+            listener.news(News::OutOfDate);
         }
         store.forget(unix_ns(), |uid| account_of.of(uid))?;
         let in_force = match store.in_force() {
@@ -124,6 +159,8 @@ impl Ledger {
             commits: Vec::new(),
             kept: Instant::now(),
             failed: false,
+            lost: 0,
+            set_aside: Vec::new(),
             owed: VecDeque::new(),
         })
     }
@@ -152,21 +189,23 @@ impl Ledger {
         Ok(())
     }
 
-    /// Returns the history of the job's runs that this user has ordered; `None`: of its runs
-    /// without a user.
-    pub(crate) fn history(&self, job: &str, uid: Option<u32>) -> Result<JobHistory, Error> {
-        Ok(self.store.history_of(job, uid)?)
+    /// Returns the history of the runs of that name and those programs that this user has ordered;
+    /// `None`: of those without a user.
+    pub(crate) fn history(&self, job: &Job, uid: Option<u32>) -> Result<JobHistory, Error> {
+        let programs: Vec<_> = programs(job).collect();
+        Ok(self.store.history_for(&job.name, uid, &programs)?)
     }
 
     /// Returns the runs of a job so far. If they cannot be read, the listener receives the reason,
     /// and the job has none.
     pub(crate) fn history_or_news(
         &mut self,
-        job: &str,
+        job: &Job,
         uid: Option<u32>,
         listener: &mut dyn Listener,
     ) -> JobHistory {
-        self.store.history_of(job, uid).unwrap_or_else(|error| {
+        let programs: Vec<_> = programs(job).collect();
+        self.store.history_for(&job.name, uid, &programs).unwrap_or_else(|error| {
             self.tell_once(error, listener);
             JobHistory::default()
         })
@@ -375,7 +414,8 @@ impl Ledger {
         if let Some(overlaps) = &mut self.overlaps {
             overlaps.follow(&saved.expected());
         }
-        let run = OpenRun { state, collector, takeover, saved, is_new: true };
+        let (is_new, has_new_takeover) = (true, true);
+        let run = OpenRun { state, collector, takeover, saved, is_new, has_new_takeover };
         self.runs.insert(id, run);
     }
 
@@ -406,9 +446,8 @@ impl Ledger {
     pub(crate) fn released(&mut self, id: RunId, time_ns: u64) {
         if let Some(run) = self.runs.get_mut(&id) {
             run.saved.started_ns = time_ns;
-            run.takeover.reservation = run.saved.to_text();
             run.state = State::Running;
-            run.is_new = true;
+            run.changed();
         }
     }
 
@@ -438,8 +477,7 @@ impl Ledger {
     ) -> Result<(), pbs_history::Error> {
         if let Some(run) = self.runs.get_mut(&id) {
             change(&mut run.saved);
-            run.takeover.reservation = run.saved.to_text();
-            run.is_new = true;
+            run.changed();
         }
         self.note()
     }
@@ -449,8 +487,7 @@ impl Ledger {
         let known = self.runs.get_mut(&id);
         if let Some(run) = known.filter(|run| run.saved.begun_ns != Some(time_ns)) {
             run.saved.begun_ns = Some(time_ns);
-            run.takeover.reservation = run.saved.to_text();
-            run.is_new = true;
+            run.changed();
         }
     }
 
@@ -458,8 +495,7 @@ impl Ledger {
     pub(crate) fn ended(&mut self, id: RunId, time_ns: u64) {
         if let Some(run) = self.runs.get_mut(&id) {
             run.saved.ended_ns = Some(time_ns);
-            run.takeover.reservation = run.saved.to_text();
-            run.is_new = true;
+            run.changed();
         }
     }
 
@@ -513,6 +549,14 @@ impl Ledger {
         if let Err(error) = self.note() {
             self.tell_once(error, listener);
         }
+        self.tell_set_aside(listener);
+    }
+
+    /// Tells of runs whose records were found damaged.
+    fn tell_set_aside(&mut self, listener: &mut dyn Listener) {
+        for (run, why) in self.set_aside.drain(..) {
+            listener.news(News::NotFollowed(run, why));
+        }
     }
 
     fn tell_once(&mut self, error: pbs_history::Error, listener: &mut dyn Listener) {
@@ -521,14 +565,51 @@ impl Ledger {
         }
     }
 
+    /// Notes all that is new. A run whose record is damaged keeps no other from being noted.
     fn note(&mut self) -> Result<(), pbs_history::Error> {
         self.kept = Instant::now();
         let recorded = self.record_owed();
+        match self.note_runs() {
+            Err(error) if is_of_run(&error) && self.leave_out_damaged()? > 0 => self.note_runs()?,
+            noted => noted?,
+        }
+        for commit in self.commits.drain(..) {
+            // Who waited with it has it open.
+            let _ = std::fs::remove_file(commit);
+        }
+        self.failed &= recorded.is_err() || self.owes();
+        recorded
+    }
+
+    /// Follows no run any more whose record cannot be written, since it is damaged or over. Returns
+    /// the number of these.
+    fn leave_out_damaged(&mut self) -> Result<usize, pbs_history::Error> {
+        let ids: Vec<_> = self.runs.keys().copied().collect();
+        let mut count = 0;
+        for id in ids {
+            let why = match self.store.set_aside_if_damaged(id, unix_ns()) {
+                Ok(None) if self.store.run(id)?.state == State::Over => "it is over there".into(),
+                Ok(None) => continue,
+                Ok(Some(what)) => what,
+                Err(error @ pbs_history::Error::NoRun(_)) => error.to_string(),
+                Err(error) => return Err(error),
+            };
+            self.forget(id);
+            self.lost += 1;
+            self.set_aside.push((id, why));
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn note_runs(&mut self) -> Result<(), pbs_history::Error> {
         let new = self.runs.iter().filter(|(_, run)| run.is_new);
         let figures: Vec<(RunId, &OpenRun, Vec<ProcessRun>)> =
             new.map(|(&id, run)| (id, run, run.collector.figures())).collect();
-        let runs =
-            figures.iter().map(|(id, run, figures)| (*id, run.state, &run.takeover, &**figures));
+        let runs = figures.iter().map(|(id, run, figures)| {
+            let takeover = Some(&run.takeover).filter(|_| run.has_new_takeover);
+            (*id, run.state, takeover, &**figures)
+        });
         let runs: Vec<_> = runs.collect();
         let next_seq = Some(self.in_force.next_seq);
         let in_force = Some(&self.in_force).filter(|_| self.noted_seq != next_seq);
@@ -536,12 +617,9 @@ impl Ledger {
         self.noted_seq = next_seq;
         for run in self.runs.values_mut() {
             run.is_new = false;
+            run.has_new_takeover = false;
         }
-        for commit in self.commits.drain(..) {
-            // Who waited with it has it open.
-            let _ = std::fs::remove_file(commit);
-        }
-        recorded
+        Ok(())
     }
 
     /// A program of the process with that number in the plan did not succeed;
@@ -586,10 +664,7 @@ impl Ledger {
         if let Some(recent) = &mut self.recent {
             recent.add(&coruns);
         }
-        if self.owed.len() >= MOST_OWED {
-            let place = self.owed.iter().position(|owed| !owed.has_waited);
-            place.and_then(|place| self.owed.remove(place));
-        }
+        self.make_room(listener);
         let ended_unix_ns = unix_ns();
         let has_waited = false;
         self.owed.push_back(Owed {
@@ -604,10 +679,34 @@ impl Ledger {
         });
         let recorded = self.record_owed();
         let recorded = recorded.and_then(|()| self.store.figures_of(id));
-        if let Err(error) = &recorded {
-            self.tell_once(error.clone(), listener);
+        match &recorded {
+            Ok(_) => self.failed = false,
+            Err(error) => self.tell_once(error.clone(), listener),
         }
+        self.tell_set_aside(listener);
         recorded.ok()
+    }
+
+    /// Makes room for one more run that waits to be recorded: of the oldest, the figures are
+    /// dropped, and the end stays.
+    fn make_room(&mut self, listener: &mut dyn Listener) {
+        let measured = |owed: &&mut Owed| !owed.figures.is_empty();
+        let mut oldest = None;
+        if self.owed.iter().filter(|owed| !owed.figures.is_empty()).count() >= MOST_FIGURES {
+            oldest = self.owed.iter_mut().find(measured);
+        }
+        if let Some(oldest) = oldest {
+            listener.news(News::FiguresDropped(oldest.id));
+            oldest.figures = Vec::new();
+            oldest.coruns = Vec::new();
+        }
+        if self.owed.len() >= MOST_OWED {
+            let place = self.owed.iter().position(|owed| !owed.has_waited);
+            if let Some(gone) = place.and_then(|place| self.owed.remove(place)) {
+                listener.news(News::ResultDropped(gone.id));
+                self.lost += 1;
+            }
+        }
     }
 
     /// Records the runs that are over, in the order in which they ended, as far as that
@@ -625,8 +724,17 @@ impl Ledger {
             };
             match self.store.end_run(owed.id, &end) {
                 Ok(()) => {}
-                // What can't ever be recorded must not keep the others from it.
-                Err(error) if is_of_run(&error) => refused = refused.or(Some(error)),
+                // What can't ever be recorded must not keep the others from it. A damaged record
+                // that says that it waits would be run again.
+                Err(error) if is_of_run(&error) => {
+                    let (id, is_damage) = (owed.id, is_damage(&error));
+                    let ended_unix_ns = owed.ended_unix_ns;
+                    if is_damage && self.store.set_aside_if_damaged(id, ended_unix_ns)?.is_none() {
+                        return Err(error);
+                    }
+                    self.lost += 1;
+                    refused = refused.or(Some(error));
+                }
                 Err(error) => return Err(error),
             }
             self.owed.pop_front();
@@ -771,16 +879,29 @@ impl Ledger {
         }
     }
 
-    /// Whether all that happened could be kept.
+    /// Whether all that happened could be kept, since this planner began.
     pub(crate) fn is_whole(&self) -> bool {
-        !self.failed
+        !self.failed && self.lost == 0
+    }
+
+    /// Results that are not recorded.
+    pub(crate) fn unrecorded(&self) -> Unrecorded {
+        let waiting = self.owed.len() as u64;
+        Unrecorded { fails: self.failed, waiting, lost: self.lost }
     }
 }
 
 /// Whether the record of a run was refused for what it is, and not for want of a disk that works.
+/// Damage may also be elsewhere in the file.
 fn is_of_run(error: &pbs_history::Error) -> bool {
     use pbs_history::Error as E;
-    matches!(error, E::NoRun(_) | E::WrongState(..) | E::TooLarge(_) | E::Twice(_))
+    let is_refused =
+        matches!(error, E::NoRun(_) | E::WrongState(..) | E::TooLarge(_) | E::Twice(_));
+    is_refused || is_damage(error)
+}
+
+fn is_damage(error: &pbs_history::Error) -> bool {
+    matches!(error, pbs_history::Error::Damaged(..))
 }
 
 #[cfg(test)]
@@ -883,6 +1004,131 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
+    fn ledger(directory: &Path) -> Ledger {
+        let file = directory.join("history.db");
+        Ledger::open(&file, (EndedLimits::DEFAULT, AccountOf::default()), &mut Nobody).unwrap()
+    }
+
+    /// A damaged record of a run keeps no other run from being started and recorded. It is told once.
+    #[test]
+    fn a_damaged_record_is_in_nobodys_way() {
+        #[derive(Default)]
+        struct Hears(Vec<String>);
+        impl Listener for Hears {
+            fn news(&mut self, news: News) {
+                self.0.push(news.to_string());
+            }
+        }
+        let directory = std::env::temp_dir().join(format!("pbs-bad-{}", std::process::id()));
+        for damage in [
+            "UPDATE run SET submitted_unix_ns = 77 WHERE id = 1",
+            "UPDATE takeover SET request = 'other' WHERE run = 1",
+            "DELETE FROM run WHERE id = 1",
+        ] {
+            let mut ledger = ledger(&directory);
+            let first = ledger.follow(None, saved("first", 1), Kind::Plan, "", 0).unwrap();
+            let second = ledger.follow(None, saved("second", 2), Kind::Plan, "", 0).unwrap();
+            ledger.keep(&mut Nobody);
+            let connection = rusqlite::Connection::open(directory.join("history.db")).unwrap();
+            connection.pragma_update(None, "foreign_keys", "ON").unwrap();
+            connection.execute_batch(damage).unwrap();
+            drop(connection);
+            let mut hears = Hears::default();
+            for id in [first, second] {
+                ledger.released(id, 5);
+            }
+            ledger.keep(&mut hears);
+            ledger.keep(&mut hears);
+            assert_eq!(ledger.store.run(second).unwrap().state, State::Running, "{damage}");
+            // The data for a take-over are not written again and again, and not read either.
+            let is_read = !damage.contains("takeover");
+            assert_eq!(hears.0.len(), usize::from(is_read), "{damage}: {:?}", hears.0);
+            assert!(
+                hears.0.iter().all(|it| it.starts_with("the record of run 1")),
+                "{:?}",
+                hears.0
+            );
+            let third = ledger.follow(None, saved("third", 3), Kind::Plan, "", 0).unwrap();
+            ledger.keep(&mut hears);
+            assert_eq!(ledger.store.run(third).unwrap().state, State::Planned);
+            ledger.finish(second, Outcome::Complete, Default::default(), &mut hears).unwrap();
+            drop(ledger);
+            std::fs::remove_dir_all(&directory).unwrap();
+        }
+    }
+
+    /// A run that is over and whose record is damaged is set aside, and the next one is recorded.
+    #[test]
+    fn an_end_with_a_damaged_record_is_in_nobodys_way() {
+        let directory = std::env::temp_dir().join(format!("pbs-bad-end-{}", std::process::id()));
+        let mut ledger = ledger(&directory);
+        let [first, second] = [("first", 1), ("second", 2)]
+            .map(|(name, at)| ledger.follow(None, saved(name, at), Kind::Plan, "", 0).unwrap());
+        ledger.keep(&mut Nobody);
+        let connection = rusqlite::Connection::open(directory.join("history.db")).unwrap();
+        connection.execute_batch("UPDATE run SET submitted_unix_ns = 77 WHERE id = 1").unwrap();
+        drop(connection);
+        let usage = Default::default;
+        assert!(ledger.finish(first, Outcome::Complete, usage(), &mut Nobody).is_none());
+        assert!(ledger.finish(second, Outcome::Complete, usage(), &mut Nobody).is_some());
+        let outcomes = [first, second].map(|id| ledger.store.run(id).unwrap().outcome);
+        assert_eq!(outcomes, [Some(Outcome::Unknown), Some(Outcome::Complete)]);
+        assert_eq!(ledger.unrecorded(), Unrecorded { fails: false, waiting: 0, lost: 1 });
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// The data for a take-over are written when they have changed, and not with each event.
+    #[test]
+    fn only_new_data_for_a_take_over_are_written() {
+        let directory = std::env::temp_dir().join(format!("pbs-same-{}", std::process::id()));
+        let mut ledger = ledger(&directory);
+        let id = ledger.follow(None, saved("first", 1), Kind::Plan, "", 0).unwrap();
+        ledger.keep(&mut Nobody);
+        let connection = rusqlite::Connection::open(directory.join("history.db")).unwrap();
+        let marked = || {
+            let sql = "SELECT count(*) FROM takeover WHERE boot_id = 'mark'";
+            connection.query_row(sql, [], |row| row.get::<_, u64>(0)).unwrap()
+        };
+        connection.execute_batch("UPDATE takeover SET boot_id = 'mark'").unwrap();
+        let event = Event { seq: 7, process: 1, ..Event::default() };
+        ledger.event(&event, true);
+        assert!(ledger.runs[&id].is_new);
+        ledger.keep(&mut Nobody);
+        assert_eq!(marked(), 1);
+        ledger.released(id, 9);
+        ledger.keep(&mut Nobody);
+        assert_eq!(marked(), 0);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// Where nothing can be recorded for long, figures are dropped before ends are.
+    #[test]
+    fn ends_wait_longer_than_figures() {
+        let directory = std::env::temp_dir().join(format!("pbs-many-{}", std::process::id()));
+        let mut ledger = ledger(&directory);
+        let figures = ledger.follow(None, saved("first", 1), Kind::Plan, "", 0).unwrap();
+        let figures = ledger.runs[&figures].collector.figures();
+        assert!(!figures.is_empty());
+        for id in 0..MOST_FIGURES as u64 + 2 {
+            ledger.make_room(&mut Nobody);
+            ledger.owed.push_back(Owed {
+                id: RunId(id),
+                order: None,
+                ended_unix_ns: 5,
+                outcome: Outcome::Complete,
+                figures: figures.clone(),
+                usage: RunUsage::default(),
+                coruns: Vec::new(),
+                has_waited: false,
+            });
+        }
+        assert_eq!(ledger.owed.len(), MOST_FIGURES + 2);
+        let without = ledger.owed.iter().filter(|owed| owed.figures.is_empty());
+        assert_eq!(without.map(|owed| owed.id.0).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(ledger.lost, 0);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
     /// A run whose end can never be recorded is reported, and others are recorded after it.
     #[test]
     fn an_end_that_cannot_be_recorded_is_in_nobodys_way() {
@@ -917,6 +1163,10 @@ mod tests {
         ledger.owed.push_back(owed(id));
         ledger.keep(&mut Nobody);
         assert!(!ledger.is_whole() && !ledger.owes());
+        assert_eq!(ledger.unrecorded(), Unrecorded { fails: true, waiting: 0, lost: 1 });
+        // The next one can be recorded.
+        ledger.keep(&mut Nobody);
+        assert_eq!(ledger.unrecorded(), Unrecorded { fails: false, waiting: 0, lost: 1 });
         let run = ledger.store.run(id).unwrap();
         assert_eq!((run.state, run.outcome), (State::Over, Some(Outcome::Cancelled)));
         std::fs::remove_dir_all(&directory).unwrap();

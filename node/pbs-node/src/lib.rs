@@ -86,6 +86,7 @@ pub use error::{Declined, Error};
 pub use held::Held;
 pub use interface::process_of;
 pub use launch::Launch;
+pub use ledger::Unrecorded;
 pub use machine::this_node;
 pub use news::{ClosedRun, Listener, NewPeak, News, NotRun};
 pub use node::{Next, Node, Options};

@@ -35,6 +35,12 @@ pub trait Listener {
     /// A process of a job has more memory than was reserved for it.
     fn new_peak(&mut self, _run: RunId, _job: &str, _peak: &NewPeak) {}
 
+    /// Whether the outcomes of jobs are to have what is predicted for the next run, for which the
+    /// history of the job is read.
+    fn wants_forecasts(&self) -> bool {
+        true
+    }
+
     /// A job is over.
     fn over(&mut self, _outcome: JobOutcome) {}
 
@@ -112,6 +118,14 @@ pub enum News {
     NotAdmitted(Error),
     /// A run that was not over is, since its record can't be read, and why.
     SetAside(RunId, String),
+    /// The record of a run that goes on can't be read or written any more, and why.
+    NotFollowed(RunId, String),
+    /// Too many results wait to be recorded: of the figures of this run, nothing is left.
+    FiguresDropped(RunId),
+    /// Too many results wait to be recorded, and this one is lost.
+    ResultDropped(RunId),
+    /// All runs of users in the history are older than runs become: no run is forgotten for its age.
+    OutOfDate,
     /// The record of the plan that was in force can't be read, and why.
     PlanSetAside(String),
     /// Jobs that were to be planned together are planned one beside the other, and why.
@@ -224,6 +238,21 @@ impl fmt::Display for News {
                 "run {run} is set aside: its record cannot be read ({why}). Programs of it that run \
                  continue outside of plans; submit the job again"
             ),
+            Self::NotFollowed(run, why) => format!(
+                "the record of run {run} cannot be read or written ({why}) and is set aside: the job \
+                 goes on, and its end is not recorded"
+            ),
+            Self::FiguresDropped(run) => format!(
+                "many results cannot be recorded: the figures of run {run} are dropped, and its end \
+                 is kept; make room on the disk of the history"
+            ),
+            Self::ResultDropped(run) => format!(
+                "many results cannot be recorded: the end of run {run} is dropped; make room on the \
+                 disk of the history"
+            ),
+            Self::OutOfDate => "the last job in the history ended longer ago than jobs are kept: the \
+                 clock may be ahead. No job is forgotten for its age; set the clock"
+                .into(),
             Self::PlanSetAside(why) => format!(
                 "the record of the plan in force is set aside: it cannot be read ({why}). Runs that \
                  were under way continue outside of plans; submit their jobs again"

@@ -26,6 +26,8 @@ use crate::clock::monotonic_ns;
 use crate::jobs::{Jobs, ToDo};
 use crate::kernel::Kernel;
 use crate::lease::Lease;
+use crate::ledger::Unrecorded;
+use crate::predict::memory_bytes_of;
 use crate::processes::Processes;
 use crate::programs::{Ends, Programs, Strangers, GRACE};
 use crate::progress::Progress;
@@ -220,7 +222,7 @@ impl<L: Listener> Node<L> {
     /// The node plans no jobs, or the history cannot be read.
     pub fn predicted(&self, submission: &Submission) -> Result<Job, Error> {
         let jobs = self.jobs.as_ref().ok_or(Error::NoJobs)?;
-        let history = jobs.ledger.history(&submission.job.name, None)?;
+        let history = jobs.ledger.history(&submission.job, None)?;
         Ok(submission.predicted(&history, 0)?.0)
     }
 
@@ -682,6 +684,11 @@ impl<L: Listener> Node<L> {
                 self.listener.over(outcome);
             }
         }
+    }
+
+    /// Results that are not recorded.
+    pub fn unrecorded(&self) -> Unrecorded {
+        self.jobs.as_ref().map_or_else(Unrecorded::default, |jobs| jobs.ledger.unrecorded())
     }
 
     /// Whether all that happened could be recorded.

@@ -72,8 +72,7 @@ pub fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
 /// and when. The job never gets less than its processes need by themselves, and for others not more
 /// than its user has asked for: what a group has had includes file cache, which grows to its limit.
 fn add_memory_of_others(job: &mut Job, asked_bytes: u64, history: &JobHistory) {
-    let programs = job.processes.iter().map(|process| (process.id, fingerprint(process)));
-    let Some(whole_bytes) = history.group_memory_bytes(programs) else {
+    let Some(whole_bytes) = history.group_memory_bytes(programs(job)) else {
         return;
     };
     let more_bytes = whole_bytes.min(asked_bytes).saturating_sub(memory_bytes_of(job));
@@ -84,7 +83,7 @@ fn add_memory_of_others(job: &mut Job, asked_bytes: u64, history: &JobHistory) {
 }
 
 /// Returns the memory of all processes of a job.
-fn memory_bytes_of(job: &Job) -> u64 {
+pub(crate) fn memory_bytes_of(job: &Job) -> u64 {
     let processes = job.processes.iter().map(|process| process.memory_bytes);
     processes.fold(0, u64::saturating_add)
 }
@@ -113,6 +112,11 @@ pub(crate) fn expected(job: &Job, mut number: impl FnMut(usize) -> u32) -> Vec<E
         }
     });
     expected.collect()
+}
+
+/// Returns the number of each process of a job with its programs.
+pub(crate) fn programs(job: &Job) -> impl Iterator<Item = (u32, Fingerprint)> + '_ {
+    job.processes.iter().map(|process| (process.id, fingerprint(process)))
 }
 
 /// Returns the fingerprint of the programs of a process: the words of its commands, or its name if

@@ -2,9 +2,7 @@
 //! The runs that were submitted and wait. All of them stand in the history, as runs
 //! without a reservation.
 
-use std::fs::{self, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::Path;
 
 use pbs_control::{Controller, Options as ControlOptions};
@@ -172,13 +170,7 @@ pub(crate) fn open_with(path: &Path, options: Options) -> Result<Store, Error> {
     if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty()) {
         fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
     }
-    // A service that takes it later writes the environments of jobs to it, whoever makes it now.
-    let mut private = OpenOptions::new();
-    private.write(true).create_new(true).mode(0o600);
-    match private.open(path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(Error::file(path, error)),
-        _ => Ok(Store::open(path, options)?),
-    }
+    Ok(Store::open(path, options)?)
 }
 
 /// Queues jobs to be run on an otherwise empty machine, behind waiting jobs of the same importance.

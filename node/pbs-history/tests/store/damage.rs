@@ -69,6 +69,21 @@ fn something_else_is_left_alone() {
     assert_eq!(refused(&other), Error::NotHistory(other));
 }
 
+/// Who only looks does not read the whole file, while nobody could write. Damage is found in what is
+/// read.
+#[test]
+fn a_reader_does_not_look_through_the_file() {
+    let path = sound("looking");
+    let mut bytes = fs::read(&path).unwrap();
+    let last = bytes.len() - 4096;
+    bytes[last..].fill(0xff);
+    fs::write(&path, &bytes).unwrap();
+    let refused = Store::open(&path, Options::DEFAULT).map(drop);
+    assert!(matches!(refused, Err(Error::Damaged(..))), "{refused:?}");
+    let looking = Store::open_read_only(&path, Options::DEFAULT).unwrap();
+    assert_eq!(looking.open_runs().unwrap(), []);
+}
+
 #[test]
 fn an_empty_file_is_a_history_without_runs() {
     let path = scratch("empty").join("history.db");

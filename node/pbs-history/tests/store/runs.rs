@@ -2,8 +2,8 @@
 //! A run from its beginning to where it is forgotten.
 
 use pbs_history::{
-    to_csv, EndedLimits, Error, InForce, Kind, Last, NewRun, Options, Order, Outcome, ProcessRun,
-    RunEnd, RunId, RunUsage, State, Store, Takeover, TaskRun,
+    to_csv, EndedLimits, Error, Fingerprint, InForce, Kind, Last, NewRun, Options, Order, Outcome,
+    ProcessRun, RunEnd, RunId, RunUsage, State, Store, Takeover, TaskRun,
 };
 
 use crate::common::{begin, fingerprint, process, record, scratch, task};
@@ -47,8 +47,10 @@ fn a_run_is_planned_runs_and_is_over() {
         next_seq: 200,
     };
     assert_eq!(store.in_force().unwrap(), None);
-    let run = (id, State::Running, &later, &so_far[..]);
+    let run = (id, State::Running, Some(&later), &so_far[..]);
     store.update_runs(&[run], Some(&in_force)).unwrap();
+    // Who has nothing new to say of a take-over keeps what is there.
+    store.update_runs(&[(id, State::Running, None, &so_far[..])], None).unwrap();
     drop(store);
 
     // Another planner takes over.
@@ -178,6 +180,84 @@ fn the_oldest_runs_of_a_job_are_forgotten() {
     assert_eq!(jobs, [("other", 1, 1, 0), ("sort", 3, 3, 1)]);
 }
 
+/// A program that cannot be started, and is tried again and again, pushes out no run in which a task
+/// has ended, and has no more runs than others itself.
+#[test]
+fn runs_without_figures_push_no_others_out() {
+    let path = scratch("apart").join("history.db");
+    let options = Options { keep_runs: 3, ..Options::DEFAULT };
+    let mut store = Store::open(&path, options).unwrap();
+    let mut cut = task(0, 5, 6);
+    (cut.outcome, cut.name) = (Outcome::Killed, Some("first".into()));
+    let partly = [process(1, vec![cut.clone(), task(1, 5, 6)])];
+    let mut kept: Vec<_> = (0..3).map(|_| record(&mut store, "sort", &partly)).collect();
+    let nothing = [process(1, vec![cut])];
+    let mut others = Vec::new();
+    for _ in 0..5 {
+        others.push(record(&mut store, "sort", &[]));
+        others.push(record(&mut store, "sort", &nothing));
+    }
+    kept.extend(&others[7..]);
+    let ids = |store: &Store| {
+        let figures = store.figures("sort").unwrap();
+        figures.iter().map(|figures| figures.run.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&store), kept);
+    kept.remove(0);
+    kept.push(record(&mut store, "sort", &partly));
+    assert_eq!(ids(&store), kept);
+}
+
+/// Of a history in which other programs ran under the same name, nothing of these is read.
+#[test]
+fn only_the_history_of_the_same_programs_is_read() {
+    let path = scratch("programs").join("history.db");
+    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+    let usage = RunUsage {
+        group_cpu_ns: Some(9_000_000_000),
+        programs_cpu_ns: Some(1),
+        group_peak_bytes: Some(7 << 20),
+    };
+    let other = Fingerprint::of(["other"]);
+    let elsewhere = ProcessRun { fingerprint: other, ..process(2, vec![task(0, 5, 6)]) };
+    let figures = [process(1, vec![task(0, 5, 6), task(1, 5, 6)]), elsewhere];
+    let id = begin(&mut store, "sort");
+    let end = RunEnd { figures: &figures, usage, ..RunEnd::new(2_000, Outcome::Complete) };
+    store.end_run(id, &end).unwrap();
+    let own = [(1, fingerprint())];
+    let both = [own[0], (2, other)];
+    let known = |store: &Store, of: &[_]| {
+        let history = store.history_for("sort", None, of).unwrap();
+        let tasks: Vec<_> = history.tasks().map(|key| (key.process, key.task)).collect();
+        (tasks, history.samples(), history.runs())
+    };
+    assert_eq!(known(&store, &both), (vec![(1, 0), (1, 1), (2, 0)], 3, 1));
+    let whole = store.history("sort").unwrap().group_memory_bytes(both.into_iter());
+    let of_both = store.history_for("sort", None, &both).unwrap();
+    assert_eq!(of_both.group_memory_bytes(both.into_iter()), whole);
+    assert_eq!(known(&store, &own), (vec![(1, 0), (1, 1)], 2, 1));
+    assert_eq!(known(&store, &[(1, other)]), (Vec::new(), 0, 1));
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    connection.execute_batch("UPDATE process SET tasks = x'00' WHERE process = 2").unwrap();
+    assert!(store.history("sort").is_err());
+    assert_eq!(known(&store, &own).1, 2);
+}
+
+/// Environments of jobs are for the user of the service alone, whoever makes the file.
+#[test]
+fn a_new_file_is_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let path = scratch("mode").join("history.db");
+    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    record(&mut store, "sort", &[]);
+    // One that is there has the mode that it was given.
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+    drop(store);
+    Store::open(&path, Options::DEFAULT).unwrap();
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+}
+
 #[test]
 fn numbers_out_of_range_are_refused() {
     let path = scratch("options").join("history.db");
@@ -294,9 +374,15 @@ fn each_user_has_a_share_of_what_is_over() {
     assert_eq!(store.forget(5500, account_of).unwrap(), 10);
     let is_many = |id: &RunId| many.contains(id);
     assert_eq!(left(&store).into_iter().filter(is_many).collect::<Vec<_>>(), many[10..]);
+    // A clock that is ahead has all of them forgotten at once, and nothing tells it from a long time
+    // but a run that ended since.
+    assert!(!store.is_out_of_date(6000).unwrap() && store.is_out_of_date(6001).unwrap());
+    assert_eq!(store.forget(6001, |uid| uid).unwrap(), 0);
+    let last = end(&mut store, Some(4), 10, 6001);
+    assert!(!store.is_out_of_date(6001).unwrap());
     // In time, all that was ordered goes.
     assert_eq!(store.forget(6001, |uid| uid).unwrap(), 50 + 11 + 10);
-    assert_eq!(left(&store), quiet[1..]);
+    assert_eq!(left(&store), [quiet[1], last]);
 
     // It is time to do so after some runs, or after many bytes.
     assert!(!store.is_to_forget());

@@ -105,7 +105,7 @@ impl Jobs {
         let candidate = waiting.candidate(now_ns);
         let uid = candidate.terms.as_ref().map(|terms| terms.owner.uid);
         let submission = &candidate.submission;
-        let history = self.ledger.history(&submission.job.name, uid).map_err(words)?;
+        let history = self.ledger.history(&submission.job, uid).map_err(words)?;
         let predicted = submission.predicted(&history, candidate.submitted_ns);
         let (mut job, _) = predicted.map_err(words)?;
         let allocation = candidate.terms.as_ref().and_then(|terms| terms.allocation);
