@@ -71,9 +71,30 @@ impl Cgroup {
         directory.is_dir().then_some(Self { directory })
     }
 
-    /// Limits what is in the group.
+    /// Returns the groups below another whose names begin with a word, by name.
+    pub fn below(parent: &Path, prefix: &str) -> io::Result<Vec<(String, Self)>> {
+        let mut groups = Vec::new();
+        for entry in fs::read_dir(parent)? {
+            let entry = entry?;
+            let name = entry.file_name().into_string();
+            if let Some(name) = name.ok().filter(|name| name.starts_with(prefix)) {
+                groups.extend(Self::open(parent, &name).map(|group| (name, group)));
+            }
+        }
+        groups.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(groups)
+    }
+
+    /// Limits what is in the group. Limited memory is not swapped: a group at its limit would fill
+    /// the swap space, and slow the disk down for all others.
     pub fn limit(&self, limits: GroupLimits) -> io::Result<()> {
-        for (file, limit) in [("memory.max", limits.memory_bytes), ("pids.max", limits.pids)] {
+        let swap_bytes = limits.memory_bytes.map(|_| 0);
+        let files = [
+            ("memory.swap.max", swap_bytes),
+            ("memory.max", limits.memory_bytes),
+            ("pids.max", limits.pids),
+        ];
+        for (file, limit) in files {
             let file = self.directory.join(file);
             if let Some(limit) = limit.filter(|_| file.exists()) {
                 fs::write(file, limit.to_string())?;
@@ -331,11 +352,14 @@ mod tests {
         fs::create_dir_all(parent.join("job-7")).unwrap();
         assert!(Cgroup::open(&parent, "job-8").is_none());
         let inner = parent.join("job-7");
-        for file in ["memory.max", "pids.max", "cgroup.kill"] {
+        for file in ["memory.max", "memory.swap.max", "pids.max", "cgroup.kill"] {
             fs::write(inner.join(file), "").unwrap();
         }
         fs::write(inner.join("cgroup.events"), "populated 1\nfrozen 0\n").unwrap();
-        let group = Cgroup::create(&parent, "job-7", limits(4096)).unwrap();
+        let refused = Cgroup::create(&parent, "job-7", limits(4096), false).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        let group = Cgroup::create(&parent, "job-7", limits(4096), true).unwrap();
+        assert_eq!(fs::read_to_string(inner.join("memory.swap.max")).unwrap(), "0");
         assert_eq!(fs::read_to_string(inner.join("memory.max")).unwrap(), "4096");
         assert_eq!(fs::read_to_string(inner.join("pids.max")).unwrap(), "7");
         assert!(group.descriptor().is_ok() && !group.is_empty());

@@ -12,7 +12,7 @@ use pbs_planner::Planned;
 use crate::candidate::Candidate;
 use crate::clock::{since_1970, unix_ns};
 use crate::orders::Terms;
-use crate::predict::Forecast;
+use crate::predict::{memory_bytes_of, Forecast};
 use crate::{Held, Moved, NewPeak};
 
 /// All of the memory that is reserved for a process, in thousandths.
@@ -68,6 +68,8 @@ pub(crate) struct ActiveJob {
     /// Share of the memory reserved for a process, in thousandths, above which its owner is told.
     pub(crate) told_memory_permille: u64,
     pub(crate) request: String,
+    /// Memory that the request has for all processes.
+    pub(crate) requested_bytes: u64,
     /// Size of what the node holds of it.
     pub(crate) held: Held,
 }
@@ -172,6 +174,7 @@ impl ActiveJob {
             is_adopted: false,
             told_late: false,
             told_memory_permille: WHOLE_PERMILLE,
+            requested_bytes: memory_bytes_of(&candidate.submission.job),
             request: candidate.submission.request,
             job,
         }
@@ -189,9 +192,7 @@ impl ActiveJob {
 
     /// Variables of the environment that describe the job to its programs.
     pub(crate) fn variables(&self) -> Vec<Variable> {
-        let processes = self.job.processes.iter();
-        let memory_bytes = processes.map(|process| process.memory_bytes);
-        let memory_bytes = memory_bytes.fold(0, u64::saturating_add);
+        let memory_bytes = memory_bytes_of(&self.job);
         let planned = self.planned.as_ref();
         let figures = [
             ("SCHED_PBS_JOB_ID", self.id.map(|id| id.0)),

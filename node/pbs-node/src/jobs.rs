@@ -23,6 +23,7 @@ use crate::ledger::{Ledger, START};
 use crate::orders::{Backlog, Ending, Noted, Order, ProgramEnd, Terms, Waiting};
 use crate::outcome::{self, JobOutcome};
 use crate::overlaps::Overlaps;
+use crate::predict::memory_bytes_of;
 use crate::programs::EndedPrograms;
 use crate::result::{Facts, RunResult};
 use crate::room::Room;
@@ -936,6 +937,9 @@ fn taken_over(
         is_adopted: job.programs() > 0,
         told_late: false,
         told_memory_permille: WHOLE_PERMILLE,
+        // Without a request that can be read, it has what is reserved for it.
+        requested_bytes: job_from_toml(&run.takeover.request)
+            .map_or(0, |job| memory_bytes_of(&job)),
         request: run.takeover.request.clone(),
         job,
     }))
@@ -1723,6 +1727,61 @@ mod tests {
         jobs.admit(job("script", 4_000_000_000), &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
         let asked_bytes = job("script", 4_000_000_000)[0].job.processes[0].memory_bytes;
         assert_eq!(jobs.runs[0].job.processes[0].memory_bytes, asked_bytes);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// A job may have all the memory that its user asks for, though earlier runs had less: one that
+    /// grows by a page would be killed. It may have more if more is reserved for it.
+    #[test]
+    fn the_limit_of_memory_is_what_was_asked_for() {
+        use pbs_history::{ProcessRun, Store, TaskRun};
+        let directory = std::env::temp_dir().join(format!("pbs-asked-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let mut asked = job("grows", 4_000_000_000);
+        let text = asked[0].request.replace("4096", "67_108_864");
+        asked = vec![Submission::from_text(text, "grows".into()).unwrap()];
+        let process = &asked[0].job.processes[0];
+        let task = TaskRun {
+            task: asked[0].job.tasks.iter().find(|task| task.insns > 0).unwrap().id,
+            name: None,
+            planned_insns: 62_500_000,
+            retired_insns: 62_500_000,
+            peak_memory_bytes: 1 << 20,
+            preemptions: 0,
+            outcome: Outcome::Complete,
+        };
+        let figures = ProcessRun {
+            process: process.id,
+            name: None,
+            fingerprint: crate::predict::fingerprint(process),
+            outcome: Outcome::Complete,
+            ran_ns: 250_000_000,
+            tasks: vec![task],
+        };
+        let file = directory.join("history.db");
+        let mut store = Store::open(&file, pbs_history::Options::DEFAULT).unwrap();
+        let new = pbs_history::NewRun {
+            job: "grows",
+            kind: Kind::Plan,
+            submitted_unix_ns: 1,
+            request: "",
+            reservation: "",
+            order: None,
+        };
+        let id = store.begin_run(&new).unwrap();
+        store.finish_run(id, 2, Outcome::Complete, &[figures]).unwrap();
+        drop(store);
+        let mut jobs = jobs(&directory);
+        jobs.admit(asked, &[], Kind::Plan, "jobs", &mut Nobody).unwrap();
+        let mut options = crate::node::Options { limits_memory: true, ..Default::default() };
+        let active = &mut jobs.runs[0];
+        let reserved_bytes = memory_bytes_of(&active.job);
+        assert!(reserved_bytes < 2 << 20, "{reserved_bytes}");
+        assert_eq!(options.limits_of(active).memory_bytes, Some(64 << 20));
+        active.requested_bytes = 0;
+        assert_eq!(options.limits_of(active).memory_bytes, Some(reserved_bytes));
+        options.limits_memory = false;
+        assert_eq!(options.limits_of(active).memory_bytes, None);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -68,7 +68,8 @@ pub struct Options {
     /// Below which each job that was ordered has a control group of its own
     /// ([`cgroup::prepare`](pbs_launch::cgroup::prepare)); `None`: it has none.
     pub cgroups: Option<PathBuf>,
-    /// The control group of a job has no more memory than was asked for.
+    /// The control group of a job has no more memory than was asked for, or than is reserved for it
+    /// if that is more.
     pub limits_memory: bool,
     /// Most processes and threads in the control group of a job; `None`: they have no limit.
     pub job_pids: Option<u64>,
@@ -85,9 +86,9 @@ pub struct Options {
 
 impl Options {
     /// Returns the limits of all processes of a job together.
-    fn limits_of(&self, active: &ActiveJob) -> GroupLimits {
-        let memory_bytes = active.job.processes.iter().map(|it| it.memory_bytes);
-        let memory_bytes = memory_bytes.fold(0, u64::saturating_add);
+    pub(crate) fn limits_of(&self, active: &ActiveJob) -> GroupLimits {
+        // Earlier runs say what is planned for the job, and its user how much it may have.
+        let memory_bytes = memory_bytes_of(&active.job).max(active.requested_bytes);
         let memory_bytes = self.limits_memory.then_some(memory_bytes);
         GroupLimits { memory_bytes, pids: self.job_pids }
     }
