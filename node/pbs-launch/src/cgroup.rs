@@ -52,14 +52,32 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Makes one below another, or takes one that is there; with limits of what is counted there.
-    pub fn create(parent: &Path, name: &str, limits: GroupLimits) -> io::Result<Self> {
-        let directory = parent.join(name);
-        match fs::create_dir(&directory) {
+    /// Makes one below another, with limits of what is counted there. `is_own`: a group of that name
+    /// that is there is its own, of an earlier attempt, and is taken as it is.
+    ///
+    /// # Errors
+    ///
+    /// Fails with [`io::ErrorKind::AlreadyExists`] if a group of that name is there that is not its
+    /// own and cannot be removed: processes of others are in it.
+    pub fn create(
+        parent: &Path,
+        name: &str,
+        limits: GroupLimits,
+        is_own: bool,
+    ) -> io::Result<Self> {
+        let group = Self { directory: parent.join(name) };
+        match fs::create_dir(&group.directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Err(error) if !is_own => {
+                // What it has counted is that of others, too.
+                let is_removed = group.is_empty() && group.remove().is_ok();
+                if !is_removed {
+                    return Err(error);
+                }
+                fs::create_dir(&group.directory)?;
+            }
             _ => {}
         }
-        let group = Self { directory };
         group.limit(limits)?;
         Ok(group)
     }

@@ -38,6 +38,20 @@ pub enum Error {
     /// The programs of a run cannot be started before others of its user have ended, which were
     /// killed.
     Stuck,
+    /// Processes of an earlier service are in the control group of that name, and were killed.
+    GroupInUse(String),
+    /// A job has more programs than its control group may have processes.
+    ManyPrograms(String, usize, u64),
+    /// The number of a job's user was that of another user when the job was submitted, and is that
+    /// of this one now, or of nobody in /etc/passwd.
+    OtherUser {
+        /// Number of the user.
+        uid: u32,
+        /// Name of the user at the submission.
+        was: String,
+        /// Name of the user now.
+        is: Option<String>,
+    },
     /// The node runs no jobs, as nobody has told it to.
     NoJobs,
     /// None of the jobs has an instruction.
@@ -98,7 +112,7 @@ impl Error {
     pub(crate) fn is_shortage(&self) -> bool {
         let lacking = [libc::EMFILE, libc::ENFILE, libc::EAGAIN, libc::ENOMEM];
         match self {
-            Self::NoRoom | Self::Stuck => true,
+            Self::NoRoom | Self::Stuck | Self::GroupInUse(_) => true,
             Self::Programs(error) | Self::File(_, error) => {
                 error.raw_os_error().is_some_and(|errno| lacking.contains(&errno))
             }
@@ -176,6 +190,21 @@ impl fmt::Display for Error {
             Self::Stuck => f.write_str(
                 "it waits for earlier programs of its user: they were killed, and wait in the kernel \
                  for a file system that does not answer",
+            ),
+            Self::GroupInUse(group) => write!(
+                f,
+                "it waits for processes in the control group {group} that an earlier service has \
+                 left: they were killed and have not ended"
+            ),
+            Self::ManyPrograms(file, programs, most) => write!(
+                f,
+                "{file}: these are {programs} programs, and a job may have {most} processes \
+                 (--job-pids); make several jobs of it"
+            ),
+            Self::OtherUser { uid, was, is } => write!(
+                f,
+                "user {uid} was {was} when the job was submitted, and is {} now; submit it again",
+                is.as_deref().unwrap_or("nobody")
             ),
             Self::NoJobs => f.write_str("this node runs no jobs: it has no history"),
             Self::NothingToRun => f.write_str(

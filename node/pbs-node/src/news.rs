@@ -128,6 +128,10 @@ pub enum News {
     OutOfDate,
     /// The record of the plan that was in force can't be read, and why.
     PlanSetAside(String),
+    /// Control groups of jobs that an earlier service has left: what was in them is killed.
+    GroupsKilled(Vec<String>),
+    /// The control groups that an earlier service may have left cannot be listed, and why.
+    GroupsUnseen(String),
     /// Jobs that were to be planned together are planned one beside the other, and why.
     NotArranged(String),
     /// The jobs that wait come in an order in which they slow each other least: when all
@@ -256,6 +260,16 @@ impl fmt::Display for News {
             Self::PlanSetAside(why) => format!(
                 "the record of the plan in force is set aside: it cannot be read ({why}). Runs that \
                  were under way continue outside of plans; submit their jobs again"
+            ),
+            Self::GroupsKilled(groups) => format!(
+                "an earlier service has left {} of jobs that it did not record as running, and all \
+                 that was in them is killed: {}",
+                if groups.len() == 1 { "the control group" } else { "control groups" },
+                groups.join(", ")
+            ),
+            Self::GroupsUnseen(why) => format!(
+                "control groups that an earlier service has left are not removed: {why}; a job \
+                 whose group is there waits"
             ),
             Self::NotArranged(why) => {
                 format!("the jobs are planned independently of each other: {why}")

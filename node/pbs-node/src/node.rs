@@ -99,7 +99,7 @@ impl Options {
 pub struct Node<L> {
     /// Receiver of messages.
     pub listener: L,
-    options: Options,
+    pub(crate) options: Options,
     pub(crate) kernel: Kernel,
     /// Jobs from which plans are made, if there are jobs.
     pub(crate) jobs: Option<Jobs>,

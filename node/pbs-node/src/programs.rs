@@ -2,6 +2,7 @@
 //! Programs of plans and runs, and the control groups that they are in.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -34,6 +35,9 @@ const CHECKED_AT_ONCE: usize = 16;
 /// Interval at which a group is checked for programs that another service has started.
 const UNSEEN_MS: i32 = 50;
 
+/// Beginning of the names of jobs' control groups; the number of the job follows.
+const CGROUP: &str = "job-";
+
 /// All programs that this node has started and that were not given up.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
@@ -62,6 +66,8 @@ struct Started {
 #[derive(Debug)]
 struct Leaving {
     cgroup: Cgroup,
+    /// Whether an earlier service has left it, for a run that is not open any more.
+    is_left: bool,
     /// Number of times that its processes were killed.
     kills: u32,
 }
@@ -105,8 +111,14 @@ impl Programs {
         limits: GroupLimits,
     ) -> Result<(), Error> {
         let name = cgroup_name(id);
-        let cgroup = Cgroup::create(parent, &name, limits);
-        let cgroup = cgroup.map_err(|error| Error::file(parent.join(&name), error))?;
+        let before = Cgroup::open(parent, &name);
+        let left = |leaving: &&Leaving| before.as_ref() == Some(&leaving.cgroup);
+        let is_own = self.leaving.iter().find(left).is_some_and(|leaving| !leaving.is_left);
+        let cgroup = Cgroup::create(parent, &name, limits, is_own);
+        let cgroup = cgroup.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => Error::GroupInUse(name.clone()),
+            _ => Error::file(parent.join(&name), error),
+        })?;
         // An attempt before may have left the group, which is killed at the end of this one.
         self.leaving.retain(|leaving| leaving.cgroup != cgroup);
         self.cgroups.insert(run, cgroup);
@@ -135,6 +147,29 @@ impl Programs {
         let limited = cgroup.limit(limits);
         self.cgroups.insert(run, cgroup);
         limited.map_err(|error| Error::file(parent.join(&name), error))
+    }
+
+    /// Kills all that is in the control groups of jobs that are not those of runs that were taken
+    /// over, and has them removed: an earlier service has left them. Returns their names.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the groups cannot be listed.
+    pub(crate) fn kill_left_cgroups(&mut self, parent: &Path) -> Result<Vec<String>, Error> {
+        let groups = Cgroup::below(parent, CGROUP);
+        let groups = groups.map_err(|error| Error::file(parent, error))?;
+        let mut names = Vec::new();
+        for (name, cgroup) in groups {
+            let is_number = name[CGROUP.len()..].parse::<u64>().is_ok();
+            if !is_number || self.cgroups.values().any(|open| *open == cgroup) {
+                continue;
+            }
+            // If that does not work, it is not empty, and tried again.
+            let _ = cgroup.kill();
+            self.leaving.push_back(Leaving { cgroup, is_left: true, kills: 1 });
+            names.push(name);
+        }
+        Ok(names)
     }
 
     /// Forks programs, which go as far as the gate. Returns their process ids.
@@ -315,7 +350,7 @@ impl Programs {
         if let Some(cgroup) = self.cgroups.remove(&run) {
             // If that does not work, it is not empty, and tried again.
             let _ = cgroup.kill();
-            self.leaving.push_back(Leaving { cgroup, kills: 1 });
+            self.leaving.push_back(Leaving { cgroup, is_left: false, kills: 1 });
         }
     }
 
@@ -452,7 +487,7 @@ impl Programs {
 }
 
 fn cgroup_name(id: RunId) -> String {
-    format!("job-{id}")
+    format!("{CGROUP}{id}")
 }
 
 #[cfg(test)]
@@ -485,6 +520,37 @@ mod tests {
         while programs.has_stuck(Some(1000)) {
             programs.reap(true, |_| None);
         }
+    }
+
+    /// A group that an earlier service has left is killed and goes to no job as long as something is
+    /// in it, whatever the number of the job. Groups of runs that were taken over stay.
+    #[test]
+    fn no_job_gets_the_group_of_another() {
+        let parent = std::env::temp_dir().join(format!("pbs-left-{}", std::process::id()));
+        let group = |name: &str| {
+            let group = parent.join(name);
+            fs::create_dir_all(&group).unwrap();
+            fs::write(group.join("cgroup.events"), "populated 1\n").unwrap();
+            group
+        };
+        let [left, open, service] = ["job-1", "job-2", "service"].map(group);
+        let other = group("job-x");
+        let mut programs = Programs::default();
+        let run = pbs_planner::RunId;
+        let limits = GroupLimits::default();
+        programs.open_cgroup(run(1), Some(RunId(2)), &parent, limits).unwrap();
+        assert_eq!(programs.kill_left_cgroups(&parent).unwrap(), ["job-1"]);
+        assert_eq!(fs::read_to_string(left.join("cgroup.kill")).unwrap(), "1");
+        assert!([open, service, other].iter().all(|it| !it.join("cgroup.kill").exists()));
+        let refused = programs.make_cgroup(run(2), RunId(1), &parent, limits).unwrap_err();
+        assert!(refused.is_shortage() && refused.to_string().contains("group job-1"), "{refused}");
+        assert!(programs.remove_cgroups().is_some());
+        // Such a directory of the kernel's has no files that keep it from being removed.
+        fs::remove_file(left.join("cgroup.events")).unwrap();
+        fs::remove_file(left.join("cgroup.kill")).unwrap();
+        programs.make_cgroup(run(2), RunId(1), &parent, limits).unwrap();
+        assert!(left.is_dir() && programs.remove_cgroups().is_none());
+        fs::remove_dir_all(&parent).unwrap();
     }
 
     /// A second attempt to start a run is not killed by the clean-up of the first.

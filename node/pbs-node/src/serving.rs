@@ -85,8 +85,23 @@ impl<L: Listener> Node<L> {
             Err(Error::NothingLeft) => self.plan_jobs(machine, settings)?,
             other => other?,
         }
+        self.kill_left_cgroups();
         let (jobs, listener) = self.jobs_and_listener()?;
         jobs.find_orders(listener)
+    }
+
+    /// Kills what is left in control groups of jobs that nobody follows. Numbers of jobs begin anew
+    /// with each history: a job could otherwise get the group of another.
+    fn kill_left_cgroups(&mut self) {
+        let Some(parent) = &self.options.cgroups else {
+            return;
+        };
+        match self.programs.kill_left_cgroups(parent) {
+            Ok(groups) if groups.is_empty() => {}
+            Ok(groups) => self.listener.news(News::GroupsKilled(groups)),
+            // A job whose group is there waits.
+            Err(error) => self.listener.news(News::GroupsUnseen(error.to_string())),
+        }
     }
 
     /// Takes orders in: all of them, or none. What nothing keeps from it is admitted, and
