@@ -19,7 +19,7 @@ use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Notified, OpenJobs, Plan,
     Refusal, Shown, Status,
 };
-use pbs_socket::{journal, user_name, AccountFiles, Accounts, Caller};
+use pbs_socket::{journal, known_user, user_name, AccountFiles, Accounts, Caller};
 use pbs_uapi::clock::unix_ns;
 
 use crate::allocations::{Allocations, Step};
@@ -284,9 +284,11 @@ impl Service {
         let mut more = Held::default();
         // One sum serves all jobs of the submission: no other call is accepted meanwhile.
         let (own, all) = self.held(caller)?;
+        let user = known_user(caller.uid);
         for submission in submissions {
             let mut one = submission.read(caller)?;
             one.bound_limits(caller)?;
+            one.of_user(user.clone());
             more += one.held();
             if more.jobs as u64 > SUBMISSION_JOBS {
                 return Err(Refusal::Failed {

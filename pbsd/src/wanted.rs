@@ -174,6 +174,7 @@ impl Wanted {
             after: distinct(submission.after),
             after_ok: distinct(submission.afterok),
             allocation: submission.allocation,
+            user: None,
         };
         Ok(Self { job, terms, indices })
     }
@@ -194,6 +195,11 @@ impl Wanted {
         })?;
         self.terms.owner.bound_limits(&limits);
         Ok(())
+    }
+
+    /// Notes the name that its user has now.
+    pub(crate) fn of_user(&mut self, name: Option<String>) {
+        self.terms.user = name;
     }
 
     /// Size of all that would be held of it, each job of an array counted.

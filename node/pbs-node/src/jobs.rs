@@ -32,6 +32,9 @@ use crate::settings::{Settings, LEAD_NS};
 use crate::usage::of_ended;
 use crate::{resume, Error, Held, Listener, NewPeak, News, NotRun, Submission};
 
+/// Users of this system with their numbers (passwd(5)).
+const USERS: &str = "/etc/passwd";
+
 /// Next action.
 pub(crate) enum ToDo {
     /// Wait for events, for so many milliseconds; negative: for ever.
@@ -195,6 +198,24 @@ impl Jobs {
     pub(crate) fn name_of(&self, run: pbs_planner::RunId) -> String {
         let name = self.active(run).map(|active| active.job.name.as_str());
         format!("job {}", name.unwrap_or("?"))
+    }
+
+    /// Reads the lines of /etc/passwd if a run needs them: its user was there when it was submitted.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read. A file that is gone has nobody.
+    pub(crate) fn users_of(&self, runs: &[pbs_planner::RunId]) -> Result<String, Error> {
+        let named = |run: &pbs_planner::RunId| {
+            self.active(*run).and_then(|active| active.terms.as_ref()?.user.as_ref()).is_some()
+        };
+        if !runs.iter().any(named) {
+            return Ok(String::new());
+        }
+        match std::fs::read_to_string(USERS) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+            read => read.map_err(|error| Error::file(USERS, error)),
+        }
     }
 
     /// Size of what is held of all open jobs, each with its owner.
@@ -387,6 +408,7 @@ impl Jobs {
         let id = active.id?;
         let result = match &active.cancelled {
             Some(why) => RunResult::cancelled(why),
+            None if matches!(why, Error::OtherUser { .. }) => RunResult::declined(&why.to_string()),
             None => RunResult::not_started(&why.to_string()),
         };
         let ending = self.ending(&active, Vec::new(), &result);
@@ -1782,6 +1804,44 @@ mod tests {
         assert_eq!(options.limits_of(active).memory_bytes, Some(reserved_bytes));
         options.limits_memory = false;
         assert_eq!(options.limits_of(active).memory_bytes, None);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// More programs than the control group of a job may have processes are refused: they would be
+    /// forked and killed until the deadline of the job.
+    #[test]
+    fn a_job_has_no_more_programs_than_processes() {
+        let submission = job("wide", 4_000_000_000).remove(0);
+        let cgroups = Some(std::path::PathBuf::from("/none"));
+        let options = |job_pids| crate::node::Options { job_pids, ..Default::default() };
+        let allowed = |options: crate::node::Options| {
+            options.allow_programs(&submission.job, "wide.toml").map_err(|why| why.to_string())
+        };
+        assert_eq!(allowed(options(Some(0))), Ok(()));
+        let limited = |most| crate::node::Options { cgroups: cgroups.clone(), ..options(most) };
+        assert_eq!([allowed(limited(None)), allowed(limited(Some(1)))], [Ok(()), Ok(())]);
+        let why = "wide.toml: these are 1 programs, and a job may have 0 processes (--job-pids); \
+                   make several jobs of it";
+        assert_eq!(allowed(limited(Some(0))), Err(why.into()));
+    }
+
+    /// A job whose user has become another one is declined, and the reason is in the record.
+    #[test]
+    fn a_job_of_another_user_is_declined() {
+        let directory = std::env::temp_dir().join(format!("pbs-user-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let mut order = ordered(None, false);
+        assert_eq!(jobs.users_of(&[]).unwrap(), "");
+        order.terms.user = Some("nobody-of-this-test".into());
+        let id = jobs.order(vec![order], &mut Nobody).unwrap()[0];
+        let run = jobs.runs[0].run;
+        let users = jobs.users_of(&[run]).unwrap();
+        let error = jobs.runs[0].terms.as_ref().unwrap().is_of_user(&users).unwrap_err();
+        jobs.give_up(run, &error, false, &mut Nobody);
+        let RunSummary { outcome, reason, .. } = jobs.standing_of(id).unwrap();
+        assert_eq!(outcome, Some(Outcome::Declined));
+        let reason = reason.unwrap();
+        assert!(reason.starts_with("user 1000 was nobody-of-this-test when"), "{reason}");
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

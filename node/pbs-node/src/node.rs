@@ -92,6 +92,16 @@ impl Options {
         let memory_bytes = self.limits_memory.then_some(memory_bytes);
         GroupLimits { memory_bytes, pids: self.job_pids }
     }
+
+    /// Whether the control group of a job has room for its programs, which are all forked before
+    /// the first of them ends. `file`: what the job is called in messages.
+    pub(crate) fn allow_programs(&self, job: &Job, file: &str) -> Result<(), Error> {
+        let (programs, most) = (job.programs(), self.job_pids.filter(|_| self.cgroups.is_some()));
+        match most.filter(|&most| programs as u64 > most) {
+            Some(most) => Err(Error::ManyPrograms(file.into(), programs, most)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// One node with what runs on it.

@@ -75,6 +75,12 @@ impl RunResult {
         Self { completed: false, outcome: Outcome::Failed, kept: false, why }
     }
 
+    /// Returns the result of a run whose programs may not be started.
+    pub(crate) fn declined(why: &str) -> Self {
+        let why = Some(why.to_string());
+        Self { completed: false, outcome: Outcome::Declined, kept: false, why }
+    }
+
     /// Returns the result of a run that was cancelled before its programs were started.
     pub(crate) fn cancelled(why: &str) -> Self {
         let why = Some(why.to_string());

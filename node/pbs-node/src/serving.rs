@@ -13,7 +13,9 @@ use crate::allocation::{Allocation, Allocations};
 use crate::jobs::Jobs;
 use crate::orders::{Ending, Order, Terms};
 use crate::queue::RunSummary;
-use crate::{Alteration, Error, Held, Listener, Moved, News, Node, SchedulerCommand, Settings};
+use crate::{
+    Alteration, Error, Held, Listener, Moved, News, Node, Rewrite, SchedulerCommand, Settings,
+};
 
 /// All that is known of a run.
 #[derive(Clone, Debug)]
@@ -111,6 +113,9 @@ impl<L: Listener> Node<L> {
     ///
     /// Why one is declined; nothing has changed.
     pub fn order(&mut self, orders: Vec<Order>) -> Result<Vec<RunId>, Error> {
+        for Order { submission, .. } in &orders {
+            self.options.allow_programs(&submission.job, &submission.file)?;
+        }
         self.look()?;
         let (jobs, listener) = self.jobs_and_listener()?;
         jobs.order(orders, listener)
@@ -122,6 +127,7 @@ impl<L: Listener> Node<L> {
     ///
     /// The reason for which it would be declined.
     pub fn would_order(&mut self, order: &Order) -> Result<Expected, Error> {
+        self.options.allow_programs(&order.submission.job, &order.submission.file)?;
         self.look()?;
         self.jobs()?.would_order(order)
     }
@@ -236,6 +242,9 @@ impl<L: Listener> Node<L> {
     /// Its plan does not keep the deadline, or it has one and the job itself was to be
     /// changed; nothing has changed.
     pub fn alter(&mut self, id: RunId, alteration: Alteration) -> Result<(), Error> {
+        if let Some(Rewrite { submission, .. }) = &alteration.rewrite {
+            self.options.allow_programs(&submission.job, &submission.file)?;
+        }
         let (jobs, listener) = self.jobs_and_listener()?;
         jobs.alter(id, alteration, listener)
     }

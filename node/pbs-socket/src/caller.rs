@@ -124,9 +124,14 @@ impl Operators {
 
 /// Name of a user, as /etc/passwd has it; otherwise the number.
 pub fn user_name(uid: u32) -> String {
-    // A user without a name is shown by number.
+    known_user(uid).unwrap_or_else(|| format!("user {uid}"))
+}
+
+/// Name of a user, if /etc/passwd has it.
+pub fn known_user(uid: u32) -> Option<String> {
+    // Nobody is in a file that cannot be read.
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    pbs_text::user_name(&users, uid).unwrap_or_else(|| format!("user {uid}"))
+    pbs_text::user_name(&users, uid)
 }
 
 fn group_number(groups: &str, name: &str) -> Option<u32> {

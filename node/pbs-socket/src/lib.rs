@@ -18,7 +18,7 @@ mod turns;
 mod watch;
 
 pub use accounts::{AccountFiles, Accounts};
-pub use caller::{user_name, Caller, OPERATORS};
+pub use caller::{known_user, user_name, Caller, OPERATORS};
 pub use connections::ConnectionLimits;
 pub use inbox::{inbox, Call, Inbox, NotAnswered, Sender};
 pub use places::CallLimits;

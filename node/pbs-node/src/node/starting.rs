@@ -258,6 +258,7 @@ impl<L: Listener> Node<L> {
         signals: &Signals,
     ) -> Result<bool, Error> {
         let jobs = self.jobs.as_ref().ok_or(Error::NoJobs)?;
+        let users = jobs.users_of(of_user)?;
         let commit = jobs.commit_file(plan, uid);
         let gate = Gate::new(Some(&commit)).map_err(Error::Programs)?;
         let begun = Instant::now();
@@ -266,7 +267,7 @@ impl<L: Listener> Node<L> {
         let mut starting = Starting { account, runs, gate, commit, begun, until: None };
         let mut failed = Vec::new();
         for &run in of_user {
-            let pids = self.prepare(run, plan).and_then(|programs| {
+            let pids = self.prepare(run, plan, &users).and_then(|programs| {
                 self.has_room((uid, account), programs.len())?;
                 self.make_cgroup(run)?;
                 self.programs.fork((Some(run), account), &programs, &starting.gate, signals)
@@ -504,10 +505,20 @@ impl<L: Listener> Node<L> {
         Ok(())
     }
 
-    /// The programs of a run, with the CPUs that the plan has for them.
-    fn prepare(&self, run: pbs_planner::RunId, plan: &Plan) -> Result<Vec<Prepared>, Error> {
+    /// The programs of a run, with the CPUs that the plan has for them; `users`: the lines of
+    /// /etc/passwd.
+    fn prepare(
+        &self,
+        run: pbs_planner::RunId,
+        plan: &Plan,
+        users: &str,
+    ) -> Result<Vec<Prepared>, Error> {
         let jobs = self.jobs.as_ref().ok_or(Error::NoJobs)?;
         let active = jobs.active(run);
+        if let Some((job, terms)) = active.and_then(|it| Some((&it.job, it.terms.as_ref()?))) {
+            terms.is_of_user(users)?;
+            self.options.allow_programs(job, &job.name)?;
+        }
         let owner = active.and_then(|active| active.owner());
         // A run that is no job's has none.
         let of_job = active.map(|active| active.variables()).unwrap_or_default();

@@ -4,7 +4,7 @@
 use pbs_history::{Outcome, RunId};
 use pbs_job::MAX_NS;
 use pbs_launch::{Exited, Owner};
-use pbs_text::span;
+use pbs_text::{span, user_name};
 use serde::{Deserialize, Serialize};
 
 use crate::{Declined, Error, Held, Submission};
@@ -63,6 +63,10 @@ pub struct Terms {
     pub after_ok: Vec<u64>,
     /// The allocation that it is in ([`Node::allocate`](crate::Node::allocate)).
     pub allocation: Option<u32>,
+    /// Name of its user in /etc/passwd when it was submitted; `None`: the user was not there, or a
+    /// version before wrote this.
+    #[serde(default)]
+    pub user: Option<String>,
 }
 
 impl Terms {
@@ -78,6 +82,26 @@ impl Terms {
             after: Vec::new(),
             after_ok: Vec::new(),
             allocation: None,
+            user: None,
+        }
+    }
+
+    /// Whether its programs may run as the number of its user, by the lines of /etc/passwd: a number
+    /// may belong to another user by now. Users who were not there are known elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// Another user has the number, or nobody has it.
+    pub(crate) fn is_of_user(&self, users: &str) -> Result<(), Error> {
+        let uid = self.owner.uid;
+        let Some(was) = &self.user else {
+            return Ok(());
+        };
+        let is = user_name(users, uid);
+        if is.as_ref() == Some(was) {
+            Ok(())
+        } else {
+            Err(Error::OtherUser { uid, was: was.clone(), is })
         }
     }
 
@@ -94,6 +118,7 @@ impl Terms {
             + owner.directory.as_os_str().len()
             + owner.output.as_ref().map_or(0, |output| output.as_os_str().len())
             + self.name.as_ref().map_or(0, String::len)
+            + self.user.as_ref().map_or(0, String::len)
             + size_of_val(&self.after[..])
             + size_of_val(&self.after_ok[..])
     }
@@ -356,6 +381,28 @@ mod tests {
 
     fn order(uid: u32, text: &str) -> pbs_history::Order {
         pbs_history::Order { uid, text: text.into() }
+    }
+
+    /// A number may be that of another user when a held job is released. Users who are not in the
+    /// file, and orders of earlier versions, are as they were.
+    #[test]
+    fn a_job_does_not_run_as_another_user() {
+        let named = |user: Option<&str>| Terms {
+            user: user.map(Into::into),
+            ..Terms::new(Owner::new(1005, 100))
+        };
+        let (alice, bob) = ("alice:x:1005:100::/:\n", "bob:x:1005:100::/:\n");
+        for (user, users) in [(Some("alice"), alice), (None, alice), (None, bob), (None, "")] {
+            assert!(named(user).is_of_user(users).is_ok());
+        }
+        let why = |users| named(Some("alice")).is_of_user(users).unwrap_err().to_string();
+        let was = "user 1005 was alice when the job was submitted, and is";
+        assert_eq!(why(bob), format!("{was} bob now; submit it again"));
+        assert_eq!(why(""), format!("{was} nobody now; submit it again"));
+        let text = serde_json::to_string(&named(Some("alice"))).unwrap();
+        assert_eq!(serde_json::from_str::<Terms>(&text).unwrap(), named(Some("alice")));
+        let before = text.replace(",\"user\":\"alice\"", "");
+        assert_eq!(serde_json::from_str::<Terms>(&before).unwrap(), named(None));
     }
 
     /// Impossible times are refused, however they came: a saved run could not be read with them.
