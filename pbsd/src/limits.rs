@@ -25,8 +25,10 @@ pub const JOB_AFTER: usize = 64;
 pub const NAME_BYTES: usize = 200;
 /// The longest name of a file or directory, in bytes.
 pub const PATH_BYTES: usize = libc::PATH_MAX as usize;
-/// Jobs that are over, in one answer.
-pub const ANSWER_ENDED_JOBS: u64 = 10_000;
+/// Jobs that are over, in one answer: each takes time of the service.
+pub const ENDED_OF_ANSWER: u64 = 1000;
+/// Jobs that are over, in one answer to an operator.
+pub const ENDED_OF_OPERATOR: u64 = 10_000;
 /// Limits of an operator, in limits of another user.
 pub const OPERATOR_SHARE: usize = 8;
 

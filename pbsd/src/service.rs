@@ -26,7 +26,7 @@ use crate::allocations::{Allocations, Step};
 use crate::counted::Counted;
 use crate::drained::Drained;
 use crate::inbox::{Answer, Inbox, Request};
-use crate::limits::{Limits, ANSWER_ENDED_JOBS, SUBMISSION_JOBS};
+use crate::limits::{Limits, ENDED_OF_ANSWER, ENDED_OF_OPERATOR, SUBMISSION_JOBS};
 use crate::refusal::refusal;
 use crate::teller::Teller;
 use crate::wanted::{few_programs, invalid, is_name, may_have_priority, not_permitted, rewritten};
@@ -87,6 +87,9 @@ impl Service {
     /// next service.
     pub fn run(&mut self, inbox: &mut Inbox) -> Result<(), Error> {
         self.take_over_allocations()?;
+        for run in self.node.standing(&Last::default())? {
+            run.uid.map(|uid| self.node.listener.own(run.run, uid));
+        }
         loop {
             let heard = self.node.hear()?;
             let asked = self.serve(inbox)?;
@@ -207,7 +210,8 @@ impl Service {
             };
             for job in answered.iter().flatten() {
                 let text = format!("job {} is {}", job.name, job.state);
-                self.node.listener.notice(Some(job.number), &job.state, text);
+                let (number, brief) = (Some(job.number), Some(text.clone()));
+                self.node.listener.notice(number, job.uid, &job.state, text, brief);
             }
             give(answer, answered);
         }
@@ -238,7 +242,7 @@ impl Service {
                 give(answer, self.alter(caller, &key, alteration, read));
             }
             Request::List(filter, answer) => {
-                give(answer, self.list(&filter));
+                give(answer, self.list(caller, &filter));
             }
             Request::Show(key, answer) => {
                 let of = self.find(caller, &key);
@@ -310,11 +314,15 @@ impl Service {
             self.may_have_allocation(caller, one)?;
         }
         let orders = wanted.into_iter().flat_map(Wanted::into_orders).collect();
-        let ids = self.node.order(orders).map_err(refusal)?;
-        self.counted.submitted(caller.uid, ids.len());
+        self.node.listener.accepts_from(Some(caller.uid));
+        let ids = self.node.order(orders);
+        self.node.listener.accepts_from(None);
+        let ids = ids.map_err(refusal)?;
+        self.counted.submitted(caller.account, ids.len());
         for id in &ids {
             let text = format!("submitted by user {}", caller.uid);
-            self.node.listener.notice(Some(id.0), "submitted", text);
+            self.node.listener.own(*id, caller.uid);
+            self.tell(*id, Some(caller.uid), "submitted", text);
         }
         Ok(ids)
     }
@@ -422,8 +430,7 @@ impl Service {
             let why = format!("its allocation {number} has ended");
             match self.node.cancel_run(run.run, why.clone()) {
                 Ok(()) => {
-                    let id = Some(run.run.0);
-                    self.node.listener.notice(id, "cancelled", why);
+                    self.tell(run.run, run.uid, "cancelled", why);
                     ending.push(run.run.0);
                 }
                 // It has ended since.
@@ -435,15 +442,15 @@ impl Service {
     }
 
     fn cancel(&mut self, caller: &Caller, key: &JobKey) -> Result<Shown, Refusal> {
-        let id = self.own(caller, key, "cancelling the job of another user")?;
+        let (id, owner) = self.own(caller, key, "cancelling the job of another user")?;
         let why = format!("cancelled by {}", user_name(caller.uid));
         self.node.cancel_run(id, why.clone()).map_err(refusal)?;
-        self.node.listener.notice(Some(id.0), "cancelled", why);
+        self.tell(id, owner, "cancelled", why);
         self.shown(caller, id)
     }
 
     fn notify(&self, caller: &Caller, key: &JobKey, signal: &str) -> Result<Notified, Refusal> {
-        let id = self.own(caller, key, "notifying programs of the job of another user")?;
+        let (id, _) = self.own(caller, key, "notifying programs of the job of another user")?;
         let notice = signal.parse::<NoticeSignal>().map_err(|what| invalid("signal", &what))?;
         let processes = self.node.notify_run(id, notice).map_err(refusal)?;
         Ok(Notified { processes: processes as u64 })
@@ -455,11 +462,11 @@ impl Service {
         } else {
             "releasing the job of another user"
         };
-        let id = self.own(caller, key, what)?;
+        let (id, owner) = self.own(caller, key, what)?;
         self.node.hold(id, hold).map_err(refusal)?;
         let kind = if hold { "held" } else { "released" };
         let text = format!("{kind} by {}", user_name(caller.uid));
-        self.node.listener.notice(Some(id.0), kind, text);
+        self.tell(id, owner, kind, text);
         self.shown(caller, id)
     }
 
@@ -470,7 +477,7 @@ impl Service {
         alteration: pbs_node_api::Alteration,
         read: Option<Box<Submission>>,
     ) -> Result<Shown, Refusal> {
-        let id = self.own(caller, key, "changing the job of another user")?;
+        let (id, owner) = self.own(caller, key, "changing the job of another user")?;
         let sent = alteration.request.map(|request| rewritten(key, request)).transpose()?;
         let submission = read.map(|read| *read).or(sent);
         if let Some(submission) = &submission {
@@ -494,17 +501,23 @@ impl Service {
         };
         self.node.alter(id, alteration).map_err(refusal)?;
         let text = format!("altered by {}", user_name(caller.uid));
-        self.node.listener.notice(Some(id.0), "altered", text);
+        self.tell(id, owner, "altered", text);
         self.shown(caller, id)
     }
 
-    fn list(&self, filter: &Filter) -> Result<Vec<Job>, Refusal> {
+    /// Tells that somebody did something with a job. Who that was is for its user alone.
+    fn tell(&self, id: RunId, owner: Option<u32>, kind: &str, text: String) {
+        self.node.listener.notice(Some(id.0), owner, kind, text, Some(kind.into()));
+    }
+
+    fn list(&self, caller: &Caller, filter: &Filter) -> Result<Vec<Job>, Refusal> {
         let wants_ended = filter.state.as_deref().is_none_or(|state| state == "over");
-        let count = filter.last.filter(|_| wants_ended).unwrap_or(0).min(ANSWER_ENDED_JOBS);
+        let count = filter.last.filter(|_| wants_ended).unwrap_or(0);
+        let count = count.min(if caller.is_operator { ENDED_OF_OPERATOR } else { ENDED_OF_ANSWER });
         // The last ones of those that are wanted, and not the wanted ones of the last.
         let last = Last { count: count as usize, job: filter.name.as_deref(), uid: filter.uid };
         let runs = self.node.standing(&last).map_err(refusal)?;
-        let jobs = runs.into_iter().map(|run| listed(run, LISTED_REASON_CHARS));
+        let jobs = runs.into_iter().map(|run| listed(caller, run, LISTED_REASON_CHARS));
         let wanted = jobs.filter(|job| {
             let of_state = filter.state.as_ref().is_none_or(|state| *state == job.state);
             let of_name = filter.name.as_ref().is_none_or(|name| *name == job.name);
@@ -526,11 +539,11 @@ impl Service {
             error: end.error,
         });
         Ok(Shown {
-            job: Job::from(summary),
+            job: readable(caller, Job::from(summary)),
             request: request.filter(|_| may_read),
-            processes: processes.collect(),
+            processes: processes.filter(|_| may_read).collect(),
             programs: programs.filter(|_| may_read).collect(),
-            usage: usage_of(&figures),
+            usage: usage_of(&figures).filter(|_| may_read),
         })
     }
 
@@ -590,8 +603,13 @@ impl Service {
         }
     }
 
-    /// One that the caller may do something with.
-    fn own(&self, caller: &Caller, key: &JobKey, what: &str) -> Result<RunId, Refusal> {
+    /// One that the caller may do something with, and its user.
+    fn own(
+        &self,
+        caller: &Caller,
+        key: &JobKey,
+        what: &str,
+    ) -> Result<(RunId, Option<u32>), Refusal> {
         let id = self.find(caller, key)?;
         let summary = self.node.standing_of(id).map_err(refusal)?;
         if caller.may(summary.uid) {
@@ -618,10 +636,20 @@ fn held_by(account: u32, users: &BTreeMap<Option<u32>, Held>, accounts: &Account
     users.iter().filter(|(&uid, _)| counts(uid)).map(|(_, &held)| held).sum()
 }
 
+/// Leaves out of a job what a caller may not read: others than its user and operators get its state
+/// and its outcome, and not how its programs ended.
+fn readable(caller: &Caller, job: Job) -> Job {
+    if caller.may(job.uid) {
+        job
+    } else {
+        Job { reason: None, exit_code: None, signal: None, ..job }
+    }
+}
+
 /// Converts a run to its form on the socket, with so much of its reason: a list has the reasons of
 /// many.
-fn listed(run: RunSummary, reason_chars: usize) -> Job {
-    let mut job = Job::from(run);
+fn listed(caller: &Caller, run: RunSummary, reason_chars: usize) -> Job {
+    let mut job = readable(caller, Job::from(run));
     job.reason = job.reason.map(|reason| match reason.char_indices().nth(reason_chars) {
         Some((end, _)) => format!("{} …", &reason[..end]),
         None => reason,
@@ -649,10 +677,39 @@ mod tests {
     use super::*;
     use crate::wanted::tests::caller;
 
+    /// How the programs of a job ended is for its user and for operators: it names files and programs.
+    #[test]
+    fn others_get_the_outcome_of_a_job_alone() {
+        let operator = Caller { is_operator: true, ..caller() };
+        let run = run();
+        let full = Job::from(run.clone());
+        assert_eq!(listed(&operator, run.clone(), 300), full);
+        let own = RunSummary { uid: Some(1000), ..run.clone() };
+        assert_eq!(listed(&caller(), own.clone(), 300), Job::from(own));
+        let of_other = listed(&caller(), run, 300);
+        assert_eq!(of_other.outcome.as_deref(), Some("failed"));
+        let left_out = (of_other.reason, of_other.exit_code, of_other.signal);
+        assert_eq!(left_out, (None, None, None));
+    }
+
     /// Each figure of a run has its own place on the socket.
     #[test]
     fn a_job_on_the_socket_has_the_figures_of_its_run() {
-        let run = RunSummary {
+        let run = run();
+        let of_run = serde_json::to_value(&run).unwrap();
+        let of_job = serde_json::to_value(Job::from(run)).unwrap();
+        for (key, value) in of_job.as_object().unwrap() {
+            let key = match key.as_str() {
+                "number" => "run",
+                "name" => "job",
+                same => same,
+            };
+            assert_eq!(of_run[key], *value, "{key}");
+        }
+    }
+
+    fn run() -> RunSummary {
+        RunSummary {
             run: RunId(1),
             job: "sort".into(),
             kind: pbs_history::Kind::Plan,
@@ -676,16 +733,6 @@ mod tests {
             kept: Some(false),
             exit_code: Some(15),
             signal: Some("SIGTERM".into()),
-        };
-        let of_run = serde_json::to_value(&run).unwrap();
-        let of_job = serde_json::to_value(Job::from(run)).unwrap();
-        for (key, value) in of_job.as_object().unwrap() {
-            let key = match key.as_str() {
-                "number" => "run",
-                "name" => "job",
-                same => same,
-            };
-            assert_eq!(of_run[key], *value, "{key}");
         }
     }
 

@@ -12,14 +12,42 @@ use pbs_node_api::{
 };
 use pbs_socket::{notify, Caller, ConnectionLimits, Watch};
 use tokio::sync::broadcast;
-use zlink::futures_util::Stream;
+use zlink::futures_util::{Stream, StreamExt};
 use zlink::Reply;
 
 use crate::allocations::Step;
 use crate::inbox::{Request, Sender};
 
 /// Events, for sessions that watch.
-pub type Notices = broadcast::Sender<Notice>;
+pub type Notices = broadcast::Sender<Told>;
+
+/// Notice of an event, and what users get of it who may not read the job that it is about.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The notice.
+    pub notice: Notice,
+    /// The user of the job; `None`: it is about no job, or nobody knows whose.
+    pub uid: Option<u32>,
+    /// Text for users who are neither that user nor operators; `None`: nothing is for them.
+    pub brief: Option<String>,
+}
+
+impl Told {
+    /// Whether a caller gets something of it.
+    fn is_for(&self, caller: &Caller) -> bool {
+        caller.may(self.uid) || self.brief.is_some()
+    }
+
+    /// The notice as a caller gets it.
+    fn as_for(self, caller: &Caller) -> Notice {
+        let Self { notice, uid, brief } = self;
+        if caller.may(uid) {
+            notice
+        } else {
+            Notice { text: brief.unwrap_or_default(), ..notice }
+        }
+    }
+}
 
 /// The service, as one caller sees it.
 pub struct Session {
@@ -191,12 +219,45 @@ impl Session {
                 shown.await.map(|shown| Some(shown.job.number))
             }
         };
+        let (wants, gets) = (self.caller.clone(), self.caller.clone());
         let watch = number.map(|number| Watch {
             notices: self.notices.subscribe(),
-            is_wanted: move |notice: &Notice| number.is_none() || notice.job == number,
+            is_wanted: move |told: &Told| {
+                (number.is_none() || told.notice.job == number) && told.is_for(&wants)
+            },
             more,
             last: None,
         });
-        pbs_socket::watch(watch, Refusal::Lagged)
+        let watched = pbs_socket::watch(watch, Refusal::Lagged);
+        watched.map(move |told| told.map(|reply| reply.map(|told| told.as_for(&gets))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wanted::tests::caller;
+
+    /// The text of a notice is for the user of the job and for operators, and others get the brief
+    /// one, or nothing.
+    #[test]
+    fn notices_are_whole_for_who_may_read_the_job() {
+        let told = |uid, brief: Option<&str>| Told {
+            notice: Notice { job: Some(7), text: "why".into(), ..Notice::default() },
+            uid,
+            brief: brief.map(Into::into),
+        };
+        let gets =
+            |caller: &Caller, told: Told| told.is_for(caller).then(|| told.as_for(caller).text);
+        let operator = Caller { uid: 9, is_operator: true, ..caller() };
+        for (uid, brief, own, of_operator) in [
+            (Some(1000), None, Some("why"), Some("why")),
+            (Some(1001), Some("over"), Some("over"), Some("why")),
+            (Some(1001), None, None, Some("why")),
+            (None, None, None, Some("why")),
+        ] {
+            assert_eq!(gets(&caller(), told(uid, brief)).as_deref(), own);
+            assert_eq!(gets(&operator, told(uid, brief)).as_deref(), of_operator);
+        }
     }
 }

@@ -5,6 +5,7 @@
 mod common;
 
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::{ask, connect, read, serve, STATUS};
 use pbs_node_api::{Client, Failure, Notice, Refusal};
+use pbsd::session::Told;
 
 /// The description that the service returns is the file that people read.
 #[test]
@@ -52,24 +54,39 @@ fn clients_hear_what_was_said() {
     assert!(matches!(refused, Failure::Refused(Refusal::Failed { .. })), "{refused:?}");
 
     let notices = served.notices.clone();
+    let own = served.path.metadata().unwrap().uid();
     let speaks = thread::spawn(move || {
         while notices.receiver_count() == 0 {
             thread::sleep(Duration::from_millis(1));
         }
-        for job in [3, 5] {
-            let notice = Notice { job: Some(job), kind: "over".into(), ..Notice::default() };
-            notices.send(notice).unwrap();
+        for (job, uid, brief) in
+            [(3, Some(own), None), (4, Some(own + 1), None), (5, Some(own + 1), Some("brief"))]
+        {
+            let notice = Notice {
+                job: Some(job),
+                kind: "over".into(),
+                text: "whole".into(),
+                ..Notice::default()
+            };
+            notices.send(Told { notice, uid, brief: brief.map(Into::into) }).unwrap();
         }
     });
     let mut heard = Vec::new();
+    // Root is an operator, who gets all of it.
+    let all = if own == 0 { 3 } else { 2 };
     client
         .watch(None, |notice| {
-            heard.push(notice.job);
-            heard.len() < 2
+            heard.push((notice.job, notice.text));
+            heard.len() < all
         })
         .unwrap();
     speaks.join().unwrap();
-    assert_eq!(heard, [Some(3), Some(5)]);
+    let heard: Vec<_> = heard.iter().map(|(job, text)| (job.unwrap(), &**text)).collect();
+    if own == 0 {
+        assert_eq!(heard, [(3, "whole"), (4, "whole"), (5, "whole")]);
+    } else {
+        assert_eq!(heard, [(3, "whole"), (5, "brief")]);
+    }
 }
 
 /// A client that watches and does not read is notified that it has missed something, and costs
@@ -85,11 +102,9 @@ fn who_lags_is_told() {
         thread::sleep(Duration::from_millis(1));
     }
     for job in 0..20_000 {
-        let _ = served.notices.send(Notice {
-            job: Some(job),
-            text: "x".repeat(1000),
-            ..Notice::default()
-        });
+        let notice = Notice { job: Some(job), text: "x".repeat(1000), ..Notice::default() };
+        let brief = Some(notice.text.clone());
+        let _ = served.notices.send(Told { notice, uid: None, brief });
     }
     let mut last = String::new();
     for _ in 0..20_000 {
