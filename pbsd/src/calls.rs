@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Counts of the calls of each method, and of the times until their answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pbs_node_api::{AnswersWithin, MethodMetrics};
+
+use crate::inbox::METHODS;
 
 /// Bounds of the times of answers that are counted.
 const BOUNDS: [Duration; 9] = [
@@ -51,9 +53,14 @@ impl Calls {
         }
     }
 
-    /// The counts of all methods that were called.
+    /// The counts of all methods, also of those that were not called: a counter that appears with
+    /// its first call has not grown for who reads it.
     pub fn methods(&self) -> Vec<MethodMetrics> {
-        self.counts().iter().map(|(method, count)| count.metrics(method)).collect()
+        let counts = self.counts();
+        let none = Count::default();
+        let all: BTreeSet<_> = METHODS.into_iter().chain(counts.keys().copied()).collect();
+        let of = |method| counts.get(method).unwrap_or(&none).metrics(method);
+        all.into_iter().map(of).collect()
     }
 }
 
@@ -87,10 +94,13 @@ mod tests {
         }
         calls.answered("List", Duration::from_millis(7), false);
         let methods = calls.methods();
-        let names: Vec<_> = methods.iter().map(|it| (&*it.method, it.calls, it.refused)).collect();
+        assert_eq!(methods.len(), METHODS.len());
+        let called = methods.iter().filter(|it| it.calls > 0);
+        let names: Vec<_> = called.map(|it| (&*it.method, it.calls, it.refused)).collect();
         assert_eq!(names, [("List", 1, 0), ("Show", 5, 1)]);
-        assert_eq!(methods[1].answer_ns, 60_603_000_000);
-        let mut within = methods[1].answers.iter().map(|it| (it.within_ns / 1_000_000, it.calls));
+        let show = methods.iter().find(|it| it.method == "Show").unwrap();
+        assert_eq!(show.answer_ns, 60_603_000_000);
+        let mut within = show.answers.iter().map(|it| (it.within_ns / 1_000_000, it.calls));
         let wanted = [(1, 2), (5, 3), (20, 3), (50, 3), (100, 3), (250, 3), (1000, 4)];
         assert_eq!(within.clone().take(7).collect::<Vec<_>>(), wanted);
         assert_eq!(within.next_back(), Some((30_000, 4)));

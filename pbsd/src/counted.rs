@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pbs_history::Outcome;
 use pbs_node::queue::RunSummary;
 use pbs_node::Held;
 use pbs_node_api::{Budget, EndedJobs, UserMetrics};
@@ -12,7 +13,11 @@ use crate::limits::Limits;
 /// Users that are counted each by itself.
 const USERS: usize = 1000;
 
-/// Counts since the start of the service, by user; `None`: the users beyond the limit.
+/// Things that are counted until a user of whom none of them was gives its place to another.
+const QUIET: u64 = 10 * USERS as u64;
+
+/// Counts since the start of the service, by the user whose limits jobs count to; `None`: users who
+/// have no place of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Counted {
     users: BTreeMap<Option<u32>, Count>,
@@ -32,38 +37,44 @@ struct Count {
 }
 
 impl Counted {
-    /// The counts of a user; `None`: nobody knows whose job it is. Where there is no place, the
-    /// user of whom nothing was counted for longest is counted with the others.
-    fn of(&mut self, uid: Option<u32>) -> &mut Count {
+    /// The counts of a user; `None`: nobody knows whose job it is. Where there is no place, that is
+    /// of the others, unless there is a user of whom nothing was counted for long. The counts of
+    /// such a user are dropped: the others have only what is counted there, and never grow by what
+    /// was counted before.
+    fn of(&mut self, account: Option<u32>) -> &mut Count {
         let own = self.users.keys().filter(|user| user.is_some()).count();
-        if uid.is_some() && own >= USERS && !self.users.contains_key(&uid) {
+        let mut place = account;
+        if account.is_some() && own >= USERS && !self.users.contains_key(&account) {
             let named = self.users.iter().filter(|(user, _)| user.is_some());
-            let oldest = named.min_by_key(|(_, count)| count.last).map(|(&user, _)| user);
-            if let Some(gone) = oldest.and_then(|user| self.users.remove(&user)) {
-                self.users.entry(None).or_default().add(gone);
+            let oldest = named.min_by_key(|(_, count)| count.last);
+            let quiet = oldest.filter(|(_, count)| self.time - count.last >= QUIET);
+            match quiet.map(|(&user, _)| user) {
+                Some(user) => drop(self.users.remove(&user)),
+                None => place = None,
             }
         }
         self.time += 1;
-        let count = self.users.entry(uid).or_default();
+        let count = self.users.entry(place).or_default();
         count.last = self.time;
         count
     }
 
     /// A user has submitted jobs.
-    pub(crate) fn submitted(&mut self, uid: u32, jobs: usize) {
-        self.of(Some(uid)).submitted += jobs as u64;
+    pub(crate) fn submitted(&mut self, account: u32, jobs: usize) {
+        self.of(Some(account)).submitted += jobs as u64;
     }
 
     /// A job has ended. A deadline was promised unless the job was best effort or declined. It is
     /// missed if the job has ended after it, or did not do all though nothing failed; a job that
-    /// failed or was cancelled before has neither kept nor missed it.
-    pub(crate) fn ended(&mut self, job: &RunSummary) {
+    /// failed or was cancelled before has neither kept nor missed it. `account`: the user to whom it
+    /// counts.
+    pub(crate) fn ended(&mut self, job: &RunSummary, account: Option<u32>) {
         let outcome = job.outcome.map_or("unknown", |outcome| outcome.name());
         let is_promised = job.best_effort != Some(true) && outcome != "declined";
         let deadline_unix_ns = job.deadline_unix_ns.filter(|_| is_promised);
         let is_late = deadline_unix_ns < job.ended_unix_ns;
         let is_due = is_late || matches!(outcome, "complete" | "unknown");
-        let count = self.of(job.uid);
+        let count = self.of(account);
         *count.ended.entry(outcome).or_default() += 1;
         match job.kept.filter(|_| deadline_unix_ns.is_some()) {
             Some(true) => count.kept += 1,
@@ -72,23 +83,30 @@ impl Counted {
         }
     }
 
-    /// All counts. `held`: what the open jobs of each user have.
+    /// All counts, each of all outcomes: one that appears with its first job has not grown for who
+    /// reads it. `held`: what the open jobs of each user have.
     pub(crate) fn users(
         &self,
         held: &BTreeMap<Option<u32>, Held>,
         limits: &Limits,
     ) -> Vec<UserMetrics> {
         let none = Count::default();
-        let all: BTreeSet<Option<u32>> = self.users.keys().chain(held.keys()).copied().collect();
+        // Users of whom nothing is counted have budgets, as long as there is a place for them.
+        let places = USERS.saturating_sub(self.users.len());
+        let others = held.keys().filter(|user| !self.users.contains_key(user)).take(places);
+        let all: BTreeSet<Option<u32>> = self.users.keys().chain(others).copied().collect();
         let metrics = |uid: Option<u32>| {
             let count = self.users.get(&uid).unwrap_or(&none);
             let held = held.get(&uid).copied().unwrap_or_default();
-            let ended = count.ended.iter();
+            let ended = Outcome::ALL.iter().map(|outcome| outcome.name());
             UserMetrics {
                 uid,
                 submitted: count.submitted,
                 ended: ended
-                    .map(|(&outcome, &jobs)| EndedJobs { outcome: outcome.into(), jobs })
+                    .map(|outcome| EndedJobs {
+                        outcome: outcome.into(),
+                        jobs: count.ended.get(outcome).copied().unwrap_or(0),
+                    })
                     .collect(),
                 deadlines_kept: count.kept,
                 deadlines_missed: count.missed,
@@ -96,17 +114,6 @@ impl Counted {
             }
         };
         all.into_iter().map(metrics).collect()
-    }
-}
-
-impl Count {
-    fn add(&mut self, other: Self) {
-        self.submitted += other.submitted;
-        self.kept += other.kept;
-        self.missed += other.missed;
-        for (outcome, jobs) in other.ended {
-            *self.ended.entry(outcome).or_default() += jobs;
-        }
     }
 }
 
@@ -127,7 +134,7 @@ fn budgets(held: Held, limits: &Limits) -> Vec<Budget> {
 
 #[cfg(test)]
 mod tests {
-    use pbs_history::{Kind, Outcome, RunId};
+    use pbs_history::{Kind, RunId};
 
     use super::*;
 
@@ -178,7 +185,7 @@ mod tests {
             late(Outcome::Declined),
             RunSummary { best_effort: Some(true), ..late(Outcome::Complete) },
         ] {
-            counted.ended(&job);
+            counted.ended(&job, job.uid);
         }
         let held = Held { jobs: 2, tasks: 9, programs: 3, bytes: 100 };
         let held = BTreeMap::from([(Some(7), held), (Some(8), held * 2)]);
@@ -186,7 +193,10 @@ mod tests {
         assert_eq!(users.iter().map(|user| user.uid).collect::<Vec<_>>(), [Some(7), Some(8)]);
         let user = &users[0];
         assert_eq!((user.submitted, user.deadlines_kept, user.deadlines_missed), (3, 1, 3));
-        let ended: Vec<_> = user.ended.iter().map(|it| (&*it.outcome, it.jobs)).collect();
+        assert_eq!(user.ended.len(), Outcome::ALL.len());
+        let ended = user.ended.iter().filter(|it| it.jobs > 0);
+        let mut ended: Vec<_> = ended.map(|it| (&*it.outcome, it.jobs)).collect();
+        ended.sort_unstable();
         assert_eq!(ended, [("cancelled", 2), ("complete", 4), ("declined", 1), ("killed", 2)]);
         let used: Vec<_> = user.budgets.iter().map(|it| (&*it.resource, it.used)).collect();
         assert_eq!(used, [("jobs", 2), ("tasks", 9), ("programs", 3), ("bytes", 100)]);
@@ -194,22 +204,35 @@ mod tests {
         assert_eq!((users[1].submitted, users[1].budgets[0].used), (0, 4));
     }
 
-    /// However many users there are, those of whom nothing was heard for longest are one, and
-    /// nothing of them is lost.
+    /// However many users there are, each of a thousand is counted by itself, and the others together.
+    /// One who is counted keeps its place, unless nothing was counted of it for long.
     #[test]
     fn users_beyond_the_limit_are_counted_together() {
         let mut counted = Counted::default();
-        let all = USERS as u32 + 50;
-        counted.submitted(3, 4);
-        for uid in 0..all {
+        let users = |counted: &Counted| {
+            let users = counted.users(&BTreeMap::new(), &Limits::DEFAULT);
+            assert!(users.len() <= USERS + 1);
+            users.into_iter().map(|user| (user.uid, user.submitted)).collect::<BTreeMap<_, _>>()
+        };
+        for uid in 0..USERS as u32 + 50 {
             counted.submitted(uid, 1);
-            counted.submitted(3, 1);
         }
-        let users = counted.users(&BTreeMap::new(), &Limits::DEFAULT);
-        assert_eq!(users.len(), USERS + 1);
-        let of = |uid| users.iter().find(|user| user.uid == uid).map(|user| user.submitted);
-        assert_eq!((of(None), of(Some(0))), (Some(50), None));
-        assert_eq!((of(Some(3)), of(Some(all - 1))), (Some(u64::from(all) + 5), Some(1)));
-        assert!(users.iter().all(|user| user.uid.is_some() || user.budgets.is_empty()));
+        let first = users(&counted);
+        assert_eq!((first[&None], first[&Some(0)], first.len()), (50, 1, USERS + 1));
+        // One who comes again and again does not push another out at once.
+        let late = USERS as u32 + 7;
+        for _ in USERS as u64 + 50..QUIET {
+            counted.submitted(late, 1);
+        }
+        assert_eq!(users(&counted)[&Some(0)], 1);
+        let others = users(&counted)[&None];
+        counted.submitted(5, 1);
+        counted.submitted(late, 3);
+        let last = users(&counted);
+        assert_eq!((last.get(&Some(0)), last[&Some(late)], last[&Some(5)]), (None, 3, 2));
+        // The others have not grown by what was counted of the one who has gone.
+        assert_eq!(last[&None], others);
+        let nobody = counted.users(&BTreeMap::new(), &Limits::DEFAULT);
+        assert!(nobody.iter().all(|user| user.uid.is_some() || user.budgets.is_empty()));
     }
 }

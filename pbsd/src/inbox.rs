@@ -40,8 +40,28 @@ pub enum Request {
     Deallocate(u32, u32, Answer<Deallocated>),
 }
 
+/// Names of all methods that are counted.
+pub(crate) const METHODS: [&str; 16] = [
+    "Submit",
+    "Explain",
+    "Cancel",
+    "Notify",
+    "Hold",
+    "Release",
+    "Alter",
+    "List",
+    "Show",
+    "Plan",
+    "Drain",
+    "Resume",
+    "Status",
+    "Metrics",
+    "Allocate",
+    "Deallocate",
+];
+
 impl Request {
-    /// Name of the method that is called.
+    /// Name of the method that is called, one of [`METHODS`].
     fn method(&self) -> &'static str {
         match self {
             Self::Submit(..) => "Submit",

@@ -128,7 +128,10 @@ impl Service {
             match self.node.standing_of(run) {
                 // Its end could not be recorded yet.
                 Ok(job) if job.state != "over" => self.node.listener.count_later(run),
-                Ok(job) => self.counted.ended(&job),
+                Ok(job) => {
+                    let accounts = self.account_files.accounts();
+                    self.counted.ended(&job, job.uid.map(|uid| accounts.of(uid)));
+                }
                 // One that can't be read is counted nowhere, and was told when it ended.
                 Err(_) => {}
             }
@@ -138,16 +141,23 @@ impl Service {
     /// The counts of users and of open jobs; those of the calls are elsewhere.
     fn metrics(&mut self) -> Result<Metrics, Refusal> {
         self.count_ended();
-        let held = self.node.held_by_users().map_err(refusal)?;
+        let accounts = self.account_files.accounts();
+        let mut held: BTreeMap<Option<u32>, Held> = BTreeMap::new();
+        for (uid, of_user) in self.node.held_by_users().map_err(refusal)? {
+            *held.entry(uid.map(|uid| accounts.of(uid))).or_default() += of_user;
+        }
         let runs = self.node.standing(&Last::default()).map_err(refusal)?;
         let open_jobs = ["held", "waiting", "planned", "running"].map(|state| {
             let jobs = runs.iter().filter(|run| run.state == state).count() as u64;
             OpenJobs { state: state.into(), jobs }
         });
+        let unrecorded = self.node.unrecorded();
         Ok(Metrics {
             open_jobs: open_jobs.into(),
             users: self.counted.users(&held, &self.limits),
             methods: Vec::new(),
+            results_unrecorded: Some(unrecorded.waiting),
+            results_lost: Some(unrecorded.lost),
         })
     }
 
@@ -571,7 +581,7 @@ impl Service {
             waiting: count(&["held", "waiting"]),
             planned: count(&["planned"]),
             running: count(&["running"]),
-            recorded: self.node.is_recorded(),
+            recorded: !self.node.unrecorded().fails,
         })
     }
 

@@ -240,11 +240,11 @@ pub struct Shown {
     pub job: Job,
     /// The job file, for its owner and for operators, while it is not over
     pub request: Option<String>,
-    /// Processes of the job, as far as they have run
+    /// Processes of the job, as far as they have run, for its owner and for operators
     pub processes: Vec<Process>,
-    /// Programs of the job, once it is over
+    /// Programs of the job, once it is over, for its owner and for operators
     pub programs: Vec<Program>,
-    /// Resources of the job as a whole, as far as they are known
+    /// Resources of the job as a whole, as far as they are known, for its owner and for operators
     pub usage: Option<Usage>,
 }
 
@@ -312,7 +312,7 @@ pub struct Status {
     pub planned: u64,
     /// Jobs that run
     pub running: u64,
-    /// Whether all that happened could be recorded
+    /// Whether the last attempt to record something has succeeded
     pub recorded: bool,
 }
 
@@ -322,10 +322,15 @@ pub struct Metrics {
     /// Jobs that are not over now, by their states
     pub open_jobs: Vec<OpenJobs>,
     /// Users who have open jobs, have submitted one, or whose job has ended. A thousand are counted
-    /// each by itself, and all others together, without a number
+    /// each by itself, and all others together, without a number. Subordinate users count as their
+    /// owner
     pub users: Vec<UserMetrics>,
-    /// Methods that were called
+    /// Methods of the interface
     pub methods: Vec<MethodMetrics>,
+    /// Results that wait to be recorded; none: a version before sent this
+    pub results_unrecorded: Option<u64>,
+    /// Results that are lost; none: a version before sent this
+    pub results_lost: Option<u64>,
 }
 
 /// Jobs in one state.

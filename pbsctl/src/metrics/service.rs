@@ -30,6 +30,7 @@ pub(super) fn metrics(answers: Option<&Answers>, users: &str) -> Vec<Metric> {
     let mut metrics = vec![up(answers.is_some())];
     if let Some(Answers { status, counted }) = answers {
         metrics.extend(of_status(status));
+        metrics.extend(of_results(counted));
         metrics.push(of_open_jobs(counted));
         metrics.extend(of_users(counted, users));
         metrics.extend(of_methods(counted));
@@ -62,10 +63,28 @@ fn of_status(status: &Status) -> [Metric; 4] {
     let mut recorded = Metric::new(
         Kind::Gauge,
         "pbs_service_recorded",
-        "Whether all that happened could be recorded",
+        "Whether the last attempt to record something has succeeded",
     );
     recorded.add([], f64::from(u8::from(status.recorded)));
     [info, since, draining, recorded]
+}
+
+/// Results that are not in the history; a service of an earlier version does not say.
+fn of_results(counted: &Metrics) -> [Metric; 2] {
+    let mut waiting = Metric::new(
+        Kind::Gauge,
+        "pbs_results_unrecorded",
+        "Number of results of jobs that wait to be recorded",
+    );
+    let mut lost =
+        Metric::new(Kind::Counter, "pbs_results_lost", "Number of results of jobs that are lost");
+    if let Some(results) = counted.results_unrecorded {
+        waiting.add([], results as f64);
+    }
+    if let Some(results) = counted.results_lost {
+        lost.add([], results as f64);
+    }
+    [waiting, lost]
 }
 
 fn of_open_jobs(counted: &Metrics) -> Metric {
@@ -76,10 +95,11 @@ fn of_open_jobs(counted: &Metrics) -> Metric {
     metric
 }
 
-/// Name of a user by the lines of a passwd file, or the number; "others": it has none.
+/// Name of a user by the lines of a passwd file, or the number. Without a number it is "(others)", as
+/// no user is called.
 fn name(uid: Option<u32>, users: &str) -> String {
     let named = |uid| user_name(users, uid).unwrap_or_else(|| uid.to_string());
-    uid.map_or_else(|| "others".into(), named)
+    uid.map_or_else(|| "(others)".into(), named)
 }
 
 fn of_users(counted: &Metrics, users: &str) -> [Metric; 6] {
@@ -154,6 +174,7 @@ pub(super) fn all() -> Vec<(&'static str, Kind)> {
     let parts = [
         vec![up(true), of_open_jobs(&counted)],
         of_status(&Status::default()).into(),
+        of_results(&counted).into(),
         of_users(&counted, "").into(),
         of_methods(&counted).into(),
     ];
@@ -192,18 +213,23 @@ mod tests {
             open_jobs: vec![open],
             users: vec![anna, unknown, others],
             methods: vec![list],
+            results_unrecorded: Some(4),
+            results_lost: Some(2),
         };
         let passwd = "root:x:0:0::/:/bin/sh\nanna:x:1000:1000::/home/anna:/bin/sh\n";
         let mut page = Page::default();
+        page.extend(of_results(&counted));
         page.extend([of_open_jobs(&counted)]);
         page.extend(of_users(&counted, passwd));
         page.extend(of_methods(&counted));
         let page = page.open_metrics().unwrap();
         for line in [
+            "pbs_results_unrecorded 4.0",
+            "pbs_results_lost_total 2.0",
             "pbs_jobs{state=\"held\"} 3.0",
             "pbs_jobs_submitted_total{user=\"anna\"} 5.0",
             "pbs_jobs_submitted_total{user=\"1001\"} 1.0",
-            "pbs_jobs_submitted_total{user=\"others\"} 9.0",
+            "pbs_jobs_submitted_total{user=\"(others)\"} 9.0",
             "pbs_jobs_ended_total{user=\"anna\",outcome=\"complete\"} 3.0",
             "pbs_deadlines_kept_total{user=\"anna\"} 2.0",
             "pbs_deadlines_missed_total{user=\"anna\"} 1.0",
