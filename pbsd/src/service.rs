@@ -491,7 +491,7 @@ impl Service {
         let sent = alteration.request.map(|request| rewritten(key, request)).transpose()?;
         let submission = read.map(|read| *read).or(sent);
         if let Some(submission) = &submission {
-            is_name(&submission.job.name).map_err(|what| invalid(&format!("job {id}"), what))?;
+            is_name(&submission.job.name).map_err(|what| invalid(&format!("job {id}"), &what))?;
             let summary = self.node.standing_of(id).map_err(refusal)?;
             may_rewrite(caller, summary.uid)?;
             let replaced = self.node.held_of_waiting(id).map_err(refusal)?.unwrap_or_default();
@@ -623,7 +623,7 @@ impl Service {
         let id = self.find(caller, key)?;
         let summary = self.node.standing_of(id).map_err(refusal)?;
         if caller.may(summary.uid) {
-            Ok(id)
+            Ok((id, summary.uid))
         } else {
             Err(not_permitted(what))
         }

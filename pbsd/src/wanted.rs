@@ -9,6 +9,9 @@ use pbs_socket::Caller;
 use crate::limits::{JOB_AFTER, NAME_BYTES, PATH_BYTES, SUBMISSION_JOBS, SUBMISSION_PROGRAMS};
 use crate::refusal::refusal;
 
+/// The longest part of what a user gave that a message shows.
+const SHOWN_CHARS: usize = 60;
+
 /// A submission as it was sent, or read before its turn.
 #[derive(Debug)]
 pub struct Asked(Form);
@@ -111,18 +114,29 @@ impl Wanted {
             )));
         }
         if !submission.directory.starts_with('/') {
-            return Err(invalid("the working directory must be an absolute path"));
+            let directory = shown(&submission.directory);
+            return Err(invalid(&format!(
+                "the working directory {directory} is not an absolute path; write one from / on"
+            )));
         }
         let is_variable = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
         let variables = &submission.environment;
-        if variables.iter().any(|it| !is_variable(&it.name) || it.value.contains('\0')) {
-            return Err(invalid(
-                "a variable of the environment has an invalid name or value; unset it",
-            ));
+        let is_odd =
+            |it: &&pbs_node_api::Environment| !is_variable(&it.name) || it.value.contains('\0');
+        if let Some(odd) = variables.iter().find(is_odd) {
+            return Err(invalid(&format!(
+                "the variable {} of the environment has an invalid name or value; unset it",
+                shown(&odd.name)
+            )));
         }
         let limits = submission.limits.as_deref().unwrap_or_default();
         if let Some(odd) = limits.iter().find(|it| Limit::names().all(|name| name != it.resource)) {
-            return Err(invalid(&format!("there is no resource limit {}", odd.resource)));
+            let names: Vec<_> = Limit::names().collect();
+            return Err(invalid(&format!(
+                "there is no resource limit {}; there are {}",
+                shown(&odd.resource),
+                names.join(", ")
+            )));
         }
         let job = Submission::from_text(submission.request.clone(), submission.file.clone());
         let job = job.map_err(refusal)?;
@@ -132,9 +146,11 @@ impl Wanted {
                 let step = array.step.unwrap_or(1).max(1);
                 let count = u64::from(array.last.saturating_sub(array.first)) / u64::from(step) + 1;
                 if array.last < array.first || count > SUBMISSION_JOBS {
+                    let (first, last) = (array.first, array.last);
+                    let count = if last < first { 0 } else { count };
                     return Err(invalid(&format!(
-                        "an array has at least one and at most {SUBMISSION_JOBS} jobs; write \
-                         another range"
+                        "the array {first}-{last} in steps of {step} has {count} jobs, and an \
+                         array has at least one and at most {SUBMISSION_JOBS}; write another range"
                     )));
                 }
                 let indices = (array.first..=array.last).step_by(step as usize);
@@ -142,7 +158,7 @@ impl Wanted {
             }
         };
         let name = submission.name.as_ref().unwrap_or(&job.job.name);
-        is_name(name).map_err(&invalid)?;
+        is_name(name).map_err(|what| invalid(&what))?;
         may_have_priority(caller, submission.priority.unwrap_or(job.job.priority))?;
         let limit = |limit: &pbs_node_api::Limit| Limit {
             resource: limit.resource.clone(),
@@ -186,6 +202,12 @@ impl Wanted {
     ///
     /// The limits of the submitting process can't be read.
     pub(crate) fn bound_limits(&mut self, caller: &Caller) -> Result<(), Refusal> {
+        if caller.pid == 0 {
+            let why =
+                "the process that submitted the job is in another PID namespace, and its limits \
+                       can't be read; submit from a process that the service sees";
+            return Err(Refusal::Failed { why: why.into() });
+        }
         let limits = Limit::of_process(caller.pid, caller.uid).map_err(|error| {
             let why = format!(
                 "the limits of the process that submitted the job can't be read ({error}); keep \
@@ -240,12 +262,27 @@ pub(crate) fn invalid(file: &str, what: &str) -> Refusal {
 }
 
 /// The name of a job, which others get to read.
-pub(crate) fn is_name(name: &str) -> Result<(), &'static str> {
-    if !name.is_empty() && name.len() <= NAME_BYTES && is_printable(name) {
-        Ok(())
+pub(crate) fn is_name(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        Err("the name of the job is empty; choose one".into())
+    } else if name.len() > NAME_BYTES {
+        let bytes = name.len();
+        Err(format!(
+            "the name of the job has {bytes} bytes, and at most {NAME_BYTES} are allowed; choose a \
+             shorter one"
+        ))
+    } else if !is_printable(name) {
+        let name = shown(name);
+        Err(format!("the name of the job, {name}, is not printable; choose another"))
     } else {
-        Err("the name of the job is empty, too long or not printable; choose another")
+        Ok(())
     }
+}
+
+/// The beginning of what a user gave, as a message shows it.
+fn shown(text: &str) -> String {
+    let short: String = text.chars().take(SHOWN_CHARS).collect();
+    format!("{short:?}")
 }
 
 /// Operators may have any number of programs in a submission.
@@ -374,6 +411,43 @@ pub(crate) mod tests {
         let few = Wanted::read(&caller(), wide(6)).unwrap().held();
         assert_eq!(Limits::DEFAULT.allow(&caller(), few, few, few), Ok(()));
         assert!(Limits::DEFAULT.allow(&caller(), few + few, few + few, one).is_err());
+    }
+
+    /// A message shows what was given, and says what to write instead.
+    #[test]
+    fn messages_name_what_was_given() {
+        let refused = |submission| match Wanted::read(&caller(), submission).unwrap_err() {
+            Refusal::Invalid { problems, .. } => problems.concat(),
+            other => panic!("{other:?}"),
+        };
+        let submission = submission();
+        let variable = |name: &str, value: &str| {
+            vec![pbs_node_api::Environment { name: name.into(), value: value.into() }]
+        };
+        let limit = pbs_node_api::Limit { resource: "core_size".into(), soft: None, hard: None };
+        let named =
+            |name: &str| pbs_node_api::Submission { name: Some(name.into()), ..submission.clone() };
+        let array = Some(pbs_node_api::Array { first: 5, last: 4, step: None });
+        let relative = pbs_node_api::Submission { directory: "work".into(), ..submission.clone() };
+        let odd =
+            pbs_node_api::Submission { environment: variable("A=B", "c"), ..submission.clone() };
+        let limited = pbs_node_api::Submission { limits: Some(vec![limit]), ..submission.clone() };
+        let backwards = pbs_node_api::Submission { array, ..submission.clone() };
+        for (submission, words) in [
+            (relative, "the working directory \"work\" is not"),
+            (odd, "the variable \"A=B\" of"),
+            (limited, "no resource limit \"core_size\"; there are as, core, cpu, data, fsize"),
+            (backwards, "the array 5-4 in steps of 1 has 0 jobs"),
+            (named(""), "is empty"),
+            (named(&"x".repeat(201)), "has 201 bytes, and at most 200"),
+            (named("a\nb"), "\"a\\nb\", is not printable"),
+        ] {
+            let told = refused(submission);
+            assert!(told.contains(words), "{told}");
+        }
+        let mut wanted = Wanted::read(&caller(), submission.clone()).unwrap();
+        let unseen = wanted.bound_limits(&caller()).unwrap_err();
+        assert!(matches!(unseen, Refusal::Failed { why } if why.contains("PID namespace")));
     }
 
     /// A program of a job that submits another job hands none of its own figures on.
