@@ -97,7 +97,8 @@ A run is held, waiting, planned (admitted, and about to start), running, or over
 running job is what the planner knew a moment ago. Unknown values are shown as -.
 
 The list comes from the service pbsd if it runs, unless --history names another file. The service
-lists the last 10,000 ended runs, and has no DONE in lists (see pbsctl job show).
+lists the last 1,000 ended runs, for operators 10,000, and has no DONE in lists (see pbsctl job
+show).
 
 Times are in the local time zone (TZ), with their offset from UTC. TIME and LEFT are durations:
 minutes and seconds 1:05, with hours 1:02:03, with days 4-05:06:07.";

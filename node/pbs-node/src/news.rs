@@ -240,7 +240,8 @@ impl fmt::Display for News {
             Self::NotAdmitted(error) => error.to_string(),
             Self::SetAside(run, why) => format!(
                 "run {run} is set aside: its record cannot be read ({why}). Programs of it that run \
-                 continue outside of plans; submit the job again"
+                 are killed with its control group, or continue outside of plans without one; \
+                 submit the job again"
             ),
             Self::NotFollowed(run, why) => format!(
                 "the record of run {run} cannot be read or written ({why}) and is set aside: the job \
@@ -259,7 +260,7 @@ impl fmt::Display for News {
                 .into(),
             Self::PlanSetAside(why) => format!(
                 "the record of the plan in force is set aside: it cannot be read ({why}). Runs that \
-                 were under way continue outside of plans; submit their jobs again"
+                 were under way are set aside; submit their jobs again"
             ),
             Self::GroupsKilled(groups) => format!(
                 "an earlier service has left {} of jobs that it did not record as running, and all \
