@@ -88,7 +88,9 @@ impl Service {
     pub fn run(&mut self, inbox: &mut Inbox) -> Result<(), Error> {
         self.take_over_allocations()?;
         for run in self.node.standing(&Last::default())? {
-            run.uid.map(|uid| self.node.listener.own(run.run, uid));
+            if let Some(uid) = run.uid {
+                self.node.listener.own(run.run, uid);
+            }
         }
         loop {
             let heard = self.node.hear()?;

@@ -166,7 +166,9 @@ impl Teller {
         let owner = run.and_then(|run| self.owner(run));
         let brief = Some(format!("job {job} has ended: {outcome}"));
         self.notice(run.map(|run| run.0), owner, "over", text, brief);
-        run.and_then(|run| self.owners.remove(&run));
+        if let Some(run) = run {
+            self.owners.remove(&run);
+        }
     }
 
     /// Sends a notice about a job of that user, with the text that others get (see [`Told`]); a
