@@ -11,21 +11,31 @@
 //! 6. Views are told, and node numbers given out: starts are told.
 //!
 //! Takes O(log n) of n requests for each request that waits, each one of it that does not fit
-//! where it is tried, and each change of what is booked.
+//! where it is tried, and each change of what is booked. The tries of requests that hang together
+//! are counted ([`QUERIES`]): beyond that, their search goes on in the next pass.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use pbs_profile::view::{find_shape, segments, Steps};
+use pbs_profile::view::{find_shape_within, segments, Segment, Steps};
 use pbs_profile::Profile;
 
 use crate::holes::Holes;
-use crate::place::{find_first, find_in_both, without, Anchor, Placed};
+use crate::place::{find_first, find_in_both, without, Anchor, Found, Placed};
 use crate::preemptible::{grant, wants_of};
 use crate::rms::rebook;
-use crate::session::{parts, Marks, Tree};
+use crate::session::{parts, Marks, Search, Tree};
 use crate::share::Shares;
 use crate::{AppId, Event, Kind, Notice, PlacementOrder, RequestId, Rms, Session};
+
+/// Queries of profiles in a pass, for trees of several requests and where a session has a limit.
+/// One tree may take as many queries as the square of its requests, for each change of what is
+/// booked.
+const QUERIES: u64 = 200_000;
+/// Queries of the search for one tree: an eighth of those that are left, and no more than this.
+const TREE_QUERIES: u64 = 20_000;
+/// Queries that each search has, beside two for each of its segments: none stands still.
+const LEAST_QUERIES: u64 = 64;
 
 /// The trees of some sessions, in the order in which they are placed.
 type Trees = Vec<(AppId, Tree)>;
@@ -100,6 +110,8 @@ impl Rms {
             holes: sizes.map(Holes::new).collect(),
             taken: vec![Vec::new(); clusters],
             changed: BTreeSet::new(),
+            queries: QUERIES,
+            is_unfinished: false,
         };
         let waiting = self.sessions.iter_mut().filter(|it| it.2.waits);
         let mut waiting: Vec<Waiting> = waiting.map(Waiting::new).collect();
@@ -116,6 +128,9 @@ impl Rms {
             plan.place(&mut waiting, &mut firm);
             waiting.iter_mut().for_each(Waiting::mark);
         }
+
+        // The searches go on, also if no message arrives.
+        self.is_due |= plan.is_unfinished;
 
         let all = self.profiles[clusters..].iter().zip(&plan.taken);
         let left: Vec<Profile> = all.map(|(profile, taken)| without(profile, taken)).collect();
@@ -296,6 +311,10 @@ struct Plan {
     taken: Vec<Vec<(Range<u64>, u64)>>,
     /// Sessions in which a request starts.
     changed: BTreeSet<AppId>,
+    /// Queries that are left.
+    queries: u64,
+    /// Whether the search for a tree is to go on in the next pass.
+    is_unfinished: bool,
 }
 
 impl Plan {
@@ -316,24 +335,46 @@ impl Plan {
 
     fn place_one(&mut self, waiting: &mut Waiting, tree: &Tree, is_inside: bool) {
         let (now_ns, limit) = (self.now_ns, self.limit);
-        let Waiting { app, session, placed, .. } = waiting;
-        let shape = segments(&parts(session, tree));
-        let anchor = Anchor::of(session, tree, now_ns);
-        let begin_ns = anchor.earliest_ns(now_ns).and_then(|from_ns| {
-            let both = session.booked.iter().zip(placed.iter());
+        let shape = segments(&parts(waiting.session, tree));
+        let both = waiting.session.booked.iter().zip(&waiting.placed);
+        let own: Vec<Profile> = if is_inside {
+            both.map(|(b, p)| p.inside(b, now_ns)).collect()
+        } else if limit < u64::MAX {
+            both.map(|(b, p)| p.below(limit, b, now_ns)).collect()
+        } else {
+            Vec::new()
+        };
+        let (profiles, holes) = (&self.profiles, &mut self.holes);
+        let find = |from_ns, queries: &mut u64| {
             if is_inside {
-                let inside: Vec<_> = both.map(|(b, p)| p.inside(b, now_ns)).collect();
-                find_shape(&inside, &shape, from_ns)
-            } else if limit == u64::MAX {
-                find_first(&self.profiles, &mut self.holes, &shape, from_ns, now_ns)
+                find_shape_within(&own, &shape, from_ns, queries)
+            } else if limit < u64::MAX {
+                find_in_both(profiles, &own, &shape, from_ns, queries)
             } else {
-                let own: Vec<_> = both.map(|(b, p)| p.below(limit, b, now_ns)).collect();
-                find_in_both(&self.profiles, &own, &shape, from_ns)
+                find_first(profiles, holes, &shape, from_ns, now_ns, queries)
             }
-        });
-        let Some(begin_ns) = begin_ns.filter(|&ns| anchor.allows(ns)) else {
+        };
+        let begin_ns = match Anchor::of(waiting.session, tree, now_ns) {
+            Anchor::At(ns) => ns.filter(|&ns| fits_at(find, &shape, ns)),
+            Anchor::None => {
+                let most = (self.queries / 8).min(TREE_QUERIES);
+                let root = waiting.session.requests[tree.root].id;
+                let search = waiting.session.searches.remove(&root);
+                let searched = search_on(search.unwrap_or_default(), most, now_ns, &shape, find);
+                // Those that each has are nobody's.
+                let queries = searched.queries.saturating_sub(LEAST_QUERIES);
+                self.queries = self.queries.saturating_sub(queries);
+                self.is_unfinished |= searched.is_unfinished;
+                if let Some(next) = searched.next {
+                    waiting.session.searches.insert(root, next);
+                }
+                searched.begin_ns
+            }
+        };
+        let Some(begin_ns) = begin_ns else {
             return;
         };
+        let Waiting { app, session, placed, .. } = waiting;
         let is_firm = session.requests[tree.root].ask.kind == Kind::NonPreemptible;
         for segment in &shape {
             let start_ns = begin_ns + segment.offset_ns;
@@ -354,6 +395,59 @@ impl Plan {
         }
         if tree.schedule(session, begin_ns, now_ns) {
             self.changed.insert(*app);
+        }
+    }
+}
+
+/// Whether a shape fits at a time.
+fn fits_at(
+    mut find: impl FnMut(u64, &mut u64) -> Found,
+    shape: &[Segment],
+    begin_ns: u64,
+) -> bool {
+    // Where it fits, there is one query of each profile for each segment.
+    let mut queries = 2 * shape.len() as u64;
+    find(begin_ns, &mut queries) == Ok(Some(begin_ns))
+}
+
+/// Result of a search in this pass.
+struct Searched {
+    begin_ns: Option<u64>,
+    /// Queries that it took.
+    queries: u64,
+    is_unfinished: bool,
+    /// State for the next pass.
+    next: Option<Search>,
+}
+
+/// Searches for the place of a tree with about so many queries, and beyond that goes on in the next
+/// pass. Meanwhile the tree has the place that was found for it last, if it still fits there.
+fn search_on(
+    search: Search,
+    most: u64,
+    now_ns: u64,
+    shape: &[Segment],
+    mut find: impl FnMut(u64, &mut u64) -> Found,
+) -> Searched {
+    let all = most.max(LEAST_QUERIES + 2 * shape.len() as u64);
+    let mut left = all;
+    let from_ns = search.reached_ns.max(now_ns);
+    match find(from_ns, &mut left) {
+        Ok(begin_ns) => {
+            // One that takes long may find fewer queries left the next time.
+            let is_long = from_ns > now_ns || left < all / 2;
+            let next = Search { reached_ns: 0, found_ns: begin_ns };
+            let next = is_long.then_some(next);
+            Searched { begin_ns, queries: all - left, is_unfinished: false, next }
+        }
+        Err(reached_ns) => {
+            let found_ns = search.found_ns.filter(|&ns| ns >= now_ns);
+            let found_ns = found_ns.filter(|&ns| fits_at(&mut find, shape, ns));
+            // There is none before that one.
+            let is_over = found_ns.is_some_and(|ns| ns <= reached_ns);
+            let reached_ns = if is_over { 0 } else { reached_ns };
+            let next = Some(Search { reached_ns, found_ns });
+            Searched { begin_ns: found_ns, queries: all, is_unfinished: !is_over, next }
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use pbs_profile::view::{find_shape, Segment, Steps, FOREVER};
+use pbs_profile::view::{find_shape_within, Segment, Steps, FOREVER};
 use pbs_profile::Profile;
 
 use crate::holes::Holes;
@@ -71,20 +71,6 @@ impl Anchor {
             parent.started_ns.map(|_| now_ns).or(parent.scheduled_ns)
         }))
     }
-
-    pub(crate) fn earliest_ns(self, now_ns: u64) -> Option<u64> {
-        match self {
-            Self::None => Some(now_ns),
-            Self::At(ns) => ns,
-        }
-    }
-
-    pub(crate) fn allows(self, begin_ns: u64) -> bool {
-        match self {
-            Self::None => true,
-            Self::At(ns) => ns == Some(begin_ns),
-        }
-    }
 }
 
 impl Tree {
@@ -114,6 +100,10 @@ impl Tree {
     }
 }
 
+/// Result of a search with a limited number of queries: the first time at which a shape fits, or as
+/// an error the time that was reached.
+pub(crate) type Found = Result<Option<u64>, u64>;
+
 /// The first time, not before one, at which a shape fits; notes what that says of the others.
 pub(crate) fn find_first(
     profiles: &[Profile],
@@ -121,19 +111,20 @@ pub(crate) fn find_first(
     shape: &[Segment],
     from_ns: u64,
     now_ns: u64,
-) -> Option<u64> {
+    queries: &mut u64,
+) -> Found {
     let earliest_ns = shape.iter().map(|segment| {
         let of = &holes[segment.profile];
         let hole_ns = of.earliest_ns(segment.nodes, segment.duration_ns);
         hole_ns.saturating_sub(segment.offset_ns)
     });
     let earliest_ns = earliest_ns.fold(from_ns, u64::max);
-    let begin_ns = find_shape(profiles, shape, earliest_ns);
+    let begin_ns = find_shape_within(profiles, shape, earliest_ns, queries)?;
     if let ([only], true) = (shape, from_ns == now_ns) {
         let hole_ns = begin_ns.unwrap_or(FOREVER);
         holes[only.profile].found(only.nodes, only.duration_ns, hole_ns);
     }
-    begin_ns
+    Ok(begin_ns)
 }
 
 /// The first time, not before one, at which a shape fits into both.
@@ -142,13 +133,16 @@ pub(crate) fn find_in_both(
     b: &[Profile],
     shape: &[Segment],
     from_ns: u64,
-) -> Option<u64> {
+    queries: &mut u64,
+) -> Found {
     let mut time_ns = from_ns;
     loop {
-        let first_ns = find_shape(a, shape, time_ns)?;
-        time_ns = find_shape(b, shape, first_ns)?;
-        if time_ns == first_ns {
-            return Some(time_ns);
+        let Some(first_ns) = find_shape_within(a, shape, time_ns, queries)? else {
+            return Ok(None);
+        };
+        match find_shape_within(b, shape, first_ns, queries)? {
+            Some(both_ns) if both_ns > first_ns => time_ns = both_ns,
+            found => return Ok(found),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! One application's requests: what they have for sure, and the trees that still have to be
 //! placed. A session knows nothing of the others; the manager lets it have what there is.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pbs_profile::view::{segments, Part, Steps, FOREVER};
@@ -32,6 +33,18 @@ pub struct Session {
     /// Origin of the last view of each cluster.
     #[serde(skip)]
     pub(crate) told: Vec<LastView>,
+    /// Searches that took more than one pass, by the root of their tree.
+    #[serde(skip)]
+    pub(crate) searches: BTreeMap<RequestId, Search>,
+}
+
+/// Search for the place of a tree, which goes on in the next pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Search {
+    /// Time before which the tree does not fit; 0: the next search begins anew.
+    pub(crate) reached_ns: u64,
+    /// Place that was found last. The tree keeps it while there may be an earlier one.
+    pub(crate) found_ns: Option<u64>,
 }
 
 /// Nodes of a cluster for a session's requests that have started, or depend on one that has.
@@ -116,6 +129,7 @@ impl Session {
             booked: vec![Booked::default(); clusters],
             planned: vec![Steps::default(); clusters],
             told: vec![LastView::default(); clusters],
+            searches: BTreeMap::new(),
         }
     }
 
@@ -326,6 +340,8 @@ impl Session {
             }
         }
         self.requests.push(request);
+        // A tree that has grown may not fit where it did.
+        self.searches.clear();
         Ok(())
     }
 
@@ -441,6 +457,8 @@ impl Session {
         if request.started_ns.is_none() {
             request.ask.nodes = update.nodes;
             request.ask.duration_ns = update.duration_ns;
+            // A smaller one may fit earlier.
+            self.searches.clear();
             return Ok((update.of, End::default()));
         }
         let old = request.ask.clone();

@@ -187,6 +187,48 @@ fn many_who_wait_for_what_may_be_preempted_cost_little() {
 }
 
 #[test]
+fn a_tree_that_fits_nowhere_is_searched_for_in_several_passes() {
+    let mut rms = Driver::new(10);
+    let (walls, app) = (rms.connect(), rms.connect());
+    let chain = |rms: &mut Driver, app, steps: &[(u64, u64)]| {
+        let first = rms.request(app, ask(NonPreemptible, steps[0].0, steps[0].1));
+        steps[1..].iter().fold(first, |before, step| {
+            rms.request(app, next(before, ask(NonPreemptible, step.0, step.1)))
+        });
+        first
+    };
+    // Seven nodes are free for ten at each multiple of 20, and four between.
+    let steps: Vec<_> = (0..250).map(|at| ([3, 6][at % 2], 10)).collect();
+    chain(&mut rms, walls, &steps);
+    rms.pass(0);
+    // Two parts that want seven nodes, 208 apart, and many between them that fit everywhere.
+    let between = (0..198).map(|at| (1 + at % 2, 1));
+    let steps: Vec<_> = [(7, 10)].into_iter().chain(between).chain([(7, 10)]).collect();
+    let first = chain(&mut rms, app, &steps);
+    let other = rms.request(app, ask(NonPreemptible, 1, 5));
+    let told = rms.pass(0);
+    // It keeps nobody waiting.
+    assert_eq!(driver::starts(&told), [other]);
+    assert_eq!(rms.scheduled(app, first), None);
+    let mut passes = 1;
+    while rms.scheduled(app, first).is_none() {
+        assert_eq!(rms.rms.next_pass_ns(), Some(rms.now_ns));
+        passes += 1;
+        rms.pass(passes);
+    }
+    assert_eq!(rms.scheduled(app, first), Some(2300));
+    assert!((2..10).contains(&passes), "{passes}");
+    // The search for an earlier place leaves it where it is.
+    while passes < 20 {
+        passes += 1;
+        rms.pass(passes);
+        assert_eq!(rms.scheduled(app, first), Some(2300));
+    }
+    let told = rms.pass(2300);
+    assert!(driver::starts(&told).contains(&first));
+}
+
+#[test]
 fn numbers_without_measure_stay_in_their_bounds() {
     let mut rms = Driver::new(10);
     let (app, other) = (rms.connect(), rms.connect());

@@ -13,5 +13,5 @@ mod steps;
 
 pub use crate::FOREVER;
 pub use cap::{Cap, Step};
-pub use shape::{find_shape, segments, Part, Segment};
+pub use shape::{find_shape, find_shape_within, segments, Part, Segment};
 pub use steps::Steps;

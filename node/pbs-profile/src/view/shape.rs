@@ -72,16 +72,38 @@ pub fn segments(parts: &[Part]) -> Vec<Segment> {
 ///
 /// Takes O(log n) of n steps for each segment and each time that one of them does not fit.
 pub fn find_shape(profiles: &[Profile], shape: &[Segment], from_ns: u64) -> Option<u64> {
+    let mut queries = u64::MAX;
+    // Nobody makes more queries than these.
+    find_shape_within(profiles, shape, from_ns, &mut queries).unwrap_or(None)
+}
+
+/// [`find_shape`] with at most that many queries of a profile, of which those made are taken.
+///
+/// # Errors
+///
+/// The time that was reached when no query was left: the shape fits at none before.
+pub fn find_shape_within(
+    profiles: &[Profile],
+    shape: &[Segment],
+    from_ns: u64,
+    queries: &mut u64,
+) -> Result<Option<u64>, u64> {
     let mut time_ns = from_ns;
     let mut agreed = 0;
     for segment in shape.iter().cycle() {
         if agreed == shape.len() {
             break;
         }
-        let begin_ns = time_ns.checked_add(segment.offset_ns)?;
-        let profile = profiles.get(segment.profile)?;
-        let hole_ns =
-            profile.find_first_hole(segment.nodes, segment.duration_ns, begin_ns..FOREVER)?;
+        let begin_ns = time_ns.checked_add(segment.offset_ns);
+        let (Some(begin_ns), Some(profile)) = (begin_ns, profiles.get(segment.profile)) else {
+            return Ok(None);
+        };
+        *queries = queries.checked_sub(1).ok_or(time_ns)?;
+        let over_ns = begin_ns..FOREVER;
+        let hole_ns = profile.find_first_hole(segment.nodes, segment.duration_ns, over_ns);
+        let Some(hole_ns) = hole_ns else {
+            return Ok(None);
+        };
         // A profile may begin later, but no earlier.
         if hole_ns > begin_ns {
             time_ns = hole_ns - segment.offset_ns;
@@ -90,7 +112,7 @@ pub fn find_shape(profiles: &[Profile], shape: &[Segment], from_ns: u64) -> Opti
             agreed += 1;
         }
     }
-    Some(time_ns)
+    Ok(Some(time_ns))
 }
 
 #[cfg(test)]
@@ -138,5 +160,30 @@ mod tests {
         let shape = segments(&[part(0, 10, 1), part(10, FOREVER, 5)]);
         assert_eq!(find_shape(&[view(8)], &shape, 0), Some(20));
         assert_eq!(find_shape(&[view(8)], &[], 7), Some(7));
+    }
+
+    #[test]
+    fn a_search_without_queries_goes_on_where_it_stopped() {
+        // Holes for either part, but never for both, and one for both.
+        let steps = (0..100).map(|at| (10 * at, [4, 1][at as usize % 2]));
+        let profile = Profile::from_steps(steps.chain([(1000, 9)])).expect("in order");
+        let shape = segments(&[part(0, 10, 4), part(15, 10, 4)]);
+        let profiles = [profile];
+        assert_eq!(find_shape(&profiles, &shape, 0), Some(1000));
+        let (mut from_ns, mut searches) = (0, 0);
+        let found = loop {
+            searches += 1;
+            // One more than there are segments moves the shape.
+            let mut queries = 3;
+            match find_shape_within(&profiles, &shape, from_ns, &mut queries) {
+                Ok(found) => break found,
+                Err(reached_ns) => {
+                    assert!(reached_ns > from_ns && queries == 0);
+                    from_ns = reached_ns;
+                }
+            }
+        };
+        assert_eq!(found, Some(1000));
+        assert!(searches > 10, "{searches}");
     }
 }
