@@ -14,6 +14,7 @@
 //! | `policy`, `account` | decisions and charges of the operator |
 //! | `request`, `session` | requests of an application, and trees of those to be placed |
 //! | `sessions` | all sessions |
+//! | `overstay` | preemptible nodes that are kept although others should have them |
 //! | `share` | division of preemptible nodes: eqSchedule |
 //! | `pool` | node numbers |
 //! | `rms` | handling of messages |
@@ -27,6 +28,7 @@ mod account;
 mod ask;
 mod holes;
 mod notice;
+mod overstay;
 mod pass;
 mod place;
 mod policy;

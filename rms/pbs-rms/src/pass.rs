@@ -163,14 +163,13 @@ impl Rms {
             for (cluster, shares) in self.shares.iter().enumerate() {
                 let held = session.preemptible_held(cluster);
                 let allowed = shares.at_with(wants[cluster](app), app, now_ns);
-                let before = session.overstays[cluster];
-                let since_ns = before.map_or(now_ns, |(_, since_ns)| since_ns);
-                let over = (held > allowed).then(|| (held - allowed, since_ns));
-                if over != before {
+                let over = held.saturating_sub(allowed);
+                if over != session.overstays[cluster].nodes() {
                     session.account_until(now_ns);
-                    session.overstays[cluster] = over;
+                    session.overstays[cluster].ask_for(over, now_ns);
                 }
-                if over.is_some() && now_ns.saturating_sub(since_ns) >= grace_ns {
+                let since_ns = session.overstays[cluster].since_ns();
+                if since_ns.is_some_and(|ns| now_ns.saturating_sub(ns) >= grace_ns) {
                     violations.push((app, cluster, held, allowed));
                 }
             }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use pbs_profile::view::{Steps, FOREVER};
 use pbs_profile::{Profile, Transaction};
 
+use crate::overstay::Overstay;
 use crate::pool::Pool;
 use crate::session::{Booked, End, LastView};
 use crate::sessions::Sessions;
@@ -211,7 +212,7 @@ impl Rms {
             next_ns = next_ns.min(marks.first_end_ns);
             if marks.waits || marks.is_preemptible {
                 let starts = session.requests.iter().filter_map(|r| r.scheduled_ns);
-                let since = session.overstays.iter().flatten().map(|over| over.1);
+                let since = session.overstays.iter().filter_map(Overstay::since_ns);
                 let grace_ns = self.policy.release_grace_ns;
                 let deadlines = since.map(|ns| ns.saturating_add(grace_ns));
                 next_ns = starts.chain(deadlines).fold(next_ns, u64::min);

@@ -8,6 +8,7 @@ use std::ops::Range;
 use pbs_profile::view::{segments, Part, Steps, FOREVER};
 use serde::{Deserialize, Serialize};
 
+use crate::overstay::Overstay;
 use crate::{Account, Ask, Kind, Refusal, Relation, Request, RequestId, Update};
 
 /// An application that has connected.
@@ -21,9 +22,10 @@ pub struct Session {
     pub account: Account,
     /// Time up to which the account is complete.
     pub(crate) accounted_ns: u64,
-    /// Number of preemptible nodes of each cluster that the session keeps although others should
-    /// have them, and the time since when.
-    pub(crate) overstays: Vec<Option<(u64, u64)>>,
+    /// Preemptible nodes of each cluster that the session keeps although others should have them.
+    /// They are not stored: nobody can give back anything while there is no manager.
+    #[serde(skip)]
+    pub(crate) overstays: Vec<Overstay>,
     /// Booked nodes of each cluster; derived from the requests.
     #[serde(skip)]
     pub(crate) booked: Vec<Booked>,
@@ -125,7 +127,7 @@ impl Session {
             requests: Vec::new(),
             account: Account::default(),
             accounted_ns: now_ns,
-            overstays: vec![None; clusters],
+            overstays: vec![Overstay::default(); clusters],
             booked: vec![Booked::default(); clusters],
             planned: vec![Steps::default(); clusters],
             told: vec![LastView::default(); clusters],
@@ -509,13 +511,11 @@ impl Session {
     /// it was to give back.
     pub(crate) fn has_given_back(&mut self, before: &[Request]) {
         for cluster in 0..self.overstays.len() {
-            let Some((nodes, since_ns)) = self.overstays[cluster] else {
-                continue;
-            };
-            let given = preemptible_held(before, cluster);
-            let given = given.saturating_sub(self.preemptible_held(cluster));
-            let nodes = nodes.saturating_sub(given);
-            self.overstays[cluster] = (nodes > 0).then_some((nodes, since_ns));
+            if self.overstays[cluster].nodes() > 0 {
+                let given = preemptible_held(before, cluster);
+                let given = given.saturating_sub(self.preemptible_held(cluster));
+                self.overstays[cluster].give_back(given);
+            }
         }
     }
 
@@ -535,10 +535,10 @@ impl Session {
         for booked in &self.booked {
             self.account.count(&booked.pre_allocated, &booked.non_preemptible, &over);
         }
-        for (nodes, since_ns) in self.overstays.iter().flatten() {
-            let from_ns = over.start.max(*since_ns);
+        for (nodes, since_ns) in self.overstays.iter().flat_map(Overstay::iter) {
+            let from_ns = over.start.max(since_ns);
             let ns = u128::from(over.end.saturating_sub(from_ns));
-            self.account.overstayed_node_ns += ns * u128::from(*nodes);
+            self.account.overstayed_node_ns += ns * u128::from(nodes);
         }
         for request in self.requests.iter().filter(|r| r.ask.kind == Kind::Preemptible) {
             let end_ns = request.end_ns().unwrap_or(0).min(over.end);

@@ -7,6 +7,7 @@ use std::fmt;
 use pbs_profile::view::Steps;
 use serde::{Deserialize, Serialize};
 
+use crate::overstay::Overstay;
 use crate::rms::rebook;
 use crate::session::{Booked, LastView};
 use crate::{AppId, Kind, Policy, Rms, Session};
@@ -93,7 +94,7 @@ impl Rms {
                 }
             }
             // Nobody could give back anything while there was no manager.
-            session.overstays = vec![None; clusters];
+            session.overstays = vec![Overstay::default(); clusters];
             session.planned = vec![Steps::default(); clusters];
             session.told = vec![LastView::default(); clusters];
             session.booked = session.book(clusters);

@@ -62,6 +62,30 @@ fn part_of_what_was_to_be_given_back_is_less_to_wait_for() {
 }
 
 #[test]
+fn who_gives_back_each_node_in_time_is_not_ended() {
+    let mut rms = Driver::new(20);
+    let (sweep, grows) = (rms.connect(), rms.connect());
+    let mut spare = rms.request(sweep, ask(Preemptible, 20, FOREVER));
+    rms.pass(0);
+    let mut used = rms.request(grows, ask(NonPreemptible, 1, FOREVER));
+    rms.pass(1);
+    // Each time the last node has not been given back yet, and one more is wanted.
+    for now_ns in 2..18 {
+        used = rms.update(now_ns, grows, used, now_ns, 0, &[]).expect("there is room");
+        rms.pass(now_ns);
+        let last = rms.nodes(sweep, spare)[0];
+        let nodes = 21 - now_ns;
+        spare = rms.update(now_ns, sweep, spare, nodes, 0, &[last]).expect("it is its own");
+        rms.pass(now_ns);
+        assert!(rms.rms.session(sweep).is_some(), "it is ended at {now_ns}");
+    }
+    // Of the node that it keeps, the time counts.
+    assert_eq!(rms.rms.next_pass_ns(), Some(17 + GIVE_BACK_LATE));
+    rms.pass(17 + GIVE_BACK_LATE);
+    assert!(rms.rms.session(sweep).is_none());
+}
+
+#[test]
 fn a_lower_limit_keeps_nobody_from_giving_back() {
     let mut rms = Driver::new(10);
     let app = rms.connect();
