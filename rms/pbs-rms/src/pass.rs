@@ -138,7 +138,7 @@ impl Rms {
             let mut waiting = by_app(&preemptible);
             let claimants = self.sessions.iter().filter(|it| it.2.is_preemptible);
             let wants = claimants.filter_map(|(app, session, _)| {
-                let wants = wants_of(session, waiting(app), cluster, &left, now_ns)?;
+                let wants = wants_of(session, waiting(app), cluster, now_ns)?;
                 Some((app, wants))
             });
             let shares = Shares::new(nodes, wants.collect(), now_ns, self.policy.is_strict);
@@ -154,10 +154,12 @@ impl Rms {
         let mut changed = BTreeSet::new();
         let mut waiting = by_app(trees);
         let mut wants: Vec<_> = self.shares.iter().map(Shares::wants_in_order).collect();
+        let mut taken = vec![0; self.shares.len()];
         let (now_ns, grace_ns) = (self.now_ns, self.policy.release_grace_ns);
         for (app, session, marks) in self.sessions.iter_mut().filter(|it| it.2.is_preemptible) {
             let is_granted = marks.waits || marks.is_open_preemptible;
-            if is_granted && grant(app, session, waiting(app), &self.shares, now_ns) {
+            let waiting = waiting(app);
+            if is_granted && grant(app, session, waiting, &self.shares, &mut taken, now_ns) {
                 changed.insert(app);
             }
             for (cluster, shares) in self.shares.iter().enumerate() {
@@ -174,6 +176,8 @@ impl Rms {
                 }
             }
         }
+        // The nodes of requests that were not divided for are divided by the next pass.
+        self.is_due |= taken.iter().any(|&nodes| nodes > 0);
         changed
     }
 

@@ -2,20 +2,22 @@
 //! Wants and grants of preemptible requests.
 
 use pbs_profile::view::{Cap, Steps, FOREVER};
-use pbs_profile::Profile;
 
 use crate::place::Anchor;
 use crate::session::Tree;
 use crate::share::Shares;
 use crate::{AppId, Kind, Session};
 
-/// Returns the nodes that a session wants of a cluster: for started requests, and for those that
-/// could start at some time. `None`: no nodes.
+/// Returns the nodes that a session wants of a cluster: for started requests, and for those whose
+/// begin is known. `None`: no nodes.
+///
+/// A request that hangs on no other one wants nodes from now on if it has no end, since it starts
+/// as soon as there is one for it. With an end, it waits until there are as many for all of its
+/// time. Meanwhile it wants none: its part would be used by nobody, and paid by nobody.
 pub(crate) fn wants_of(
     session: &Session,
     waiting: &[(AppId, Tree)],
     cluster: usize,
-    left: &[Profile],
     now_ns: u64,
 ) -> Option<Steps> {
     let booked = &session.booked[cluster].preemptible;
@@ -25,7 +27,11 @@ pub(crate) fn wants_of(
     }
     let mut wants = booked.clone();
     for (_, tree) in waiting {
-        let Some(begin_ns) = first_begin_ns(session, tree, left, now_ns) else {
+        let begin_ns = match Anchor::of(session, tree, now_ns) {
+            Anchor::At(ns) => ns,
+            Anchor::None => Some(now_ns).filter(|_| waits_for_nothing(session, tree)),
+        };
+        let Some(begin_ns) = begin_ns else {
             continue;
         };
         for &(place, offset_ns) in &tree.members {
@@ -39,29 +45,20 @@ pub(crate) fn wants_of(
     is_any(&wants).then_some(wants)
 }
 
-/// Returns the earliest begin of a tree if it had to share with nobody.
-fn first_begin_ns(session: &Session, tree: &Tree, left: &[Profile], now_ns: u64) -> Option<u64> {
-    if let Anchor::At(ns) = Anchor::of(session, tree, now_ns) {
-        return ns;
-    }
-    let ask = &session.requests[tree.root].ask;
-    let own = session.booked[ask.cluster].preemptible.at(now_ns);
-    let need = ask.nodes.saturating_add(own);
-    let nodes = &left[ask.cluster];
-    match ask.duration_ns {
-        // It has at each time what there is then.
-        FOREVER => nodes.first_at_least(need, now_ns..FOREVER),
-        duration_ns => nodes.find_first_hole(need, duration_ns, now_ns..FOREVER),
-    }
+/// Whether a tree has, at each time, the nodes of that time, however few.
+fn waits_for_nothing(session: &Session, tree: &Tree) -> bool {
+    session.requests[tree.root].ask.duration_ns == FOREVER
 }
 
 /// Determines the number of nodes that preemptible requests get which have started, or start now.
-/// Returns whether one has started.
+/// `taken`: nodes of each cluster for requests that were not divided for, and have started in this
+/// pass. Returns whether one has started.
 pub(crate) fn grant(
     app: AppId,
     session: &mut Session,
     waiting: &[(AppId, Tree)],
     shares: &[Shares],
+    taken: &mut [u64],
     now_ns: u64,
 ) -> bool {
     let is_open = |r: &&crate::Request| r.ask.kind == Kind::Preemptible && !r.is_notified;
@@ -85,15 +82,18 @@ pub(crate) fn grant(
     for (_, tree) in waiting {
         let anchor = Anchor::of(session, tree, now_ns);
         let ask = &session.requests[tree.root].ask;
+        let cluster = ask.cluster;
+        let is_divided = !matches!(anchor, Anchor::None) || waits_for_nothing(session, tree);
         let begins = match anchor {
             Anchor::At(ns) => ns.is_some_and(|ns| ns <= now_ns),
-            Anchor::None if left[ask.cluster] < ask.nodes => false,
-            Anchor::None if ask.duration_ns == FOREVER => true,
+            // Perhaps with fewer than it wants: it would wait for others who wait.
+            Anchor::None if is_divided => left[cluster] > 0,
+            Anchor::None if left[cluster] < ask.nodes.saturating_add(taken[cluster]) => false,
             Anchor::None => {
                 let end_ns = now_ns.saturating_add(ask.duration_ns);
-                let own = &session.booked[ask.cluster].preemptible;
-                let spare = spare[ask.cluster]
-                    .get_or_insert_with(|| spare_of(&shares[ask.cluster].cap(app), own, now_ns));
+                let own = &session.booked[cluster].preemptible;
+                let spare = spare[cluster]
+                    .get_or_insert_with(|| spare_of(&shares[cluster].cap(app), own, now_ns));
                 let place = spare.partition_point(|step| step.0 < end_ns);
                 let least = place.checked_sub(1).map(|place| spare[place].1);
                 least.is_some_and(|nodes| nodes >= ask.nodes)
@@ -106,6 +106,9 @@ pub(crate) fn grant(
                 let request = &mut session.requests[place];
                 if request.started_ns.is_some() {
                     request.take_of(&mut left[request.ask.cluster]);
+                    if !is_divided {
+                        taken[request.ask.cluster] += request.granted;
+                    }
                 }
             }
         } else if let Anchor::At(ns) = anchor {

@@ -211,6 +211,47 @@ fn many_who_wait_for_what_may_be_preempted_cost_little() {
 }
 
 #[test]
+fn who_waits_for_preemptible_nodes_keeps_none_from_others() {
+    let mut rms = Driver::new(10);
+    let (sweep, waits, late) = (rms.connect(), rms.connect(), rms.connect());
+    let spare = rms.request(sweep, ask(Preemptible, 10, FOREVER));
+    rms.pass(0);
+    // Its equal part is five: it would wait for ever, and its part would be idle.
+    let far = rms.request(waits, ask(Preemptible, 10, 100));
+    rms.pass(1);
+    assert_eq!(rms.views(sweep).preemptible.at(1), 10);
+    rms.pass(1 + GIVE_BACK_LATE);
+    assert_eq!(rms.nodes(sweep, spare).len(), 10);
+    // Without an end it starts with the nodes that there are, perhaps fewer than requested.
+    let endless = rms.request(late, ask(Preemptible, 10, FOREVER));
+    rms.pass(10);
+    assert_eq!(rms.views(sweep).preemptible.at(10), 5);
+    rms.update(11, sweep, spare, 5, 0, &[0, 1, 2, 3, 4]).expect("they are its own");
+    let told = rms.pass(11);
+    assert!(driver::starts(&told).contains(&endless));
+    assert_eq!(rms.nodes(late, endless).len(), 5);
+    // What asks for no more than an equal part gets it.
+    rms.done(12, waits, far);
+    let small = rms.request(waits, ask(Preemptible, 3, 100));
+    rms.pass(12);
+    assert_eq!(rms.rms.next_pass_ns(), Some(12));
+    rms.pass(12);
+    assert_eq!(rms.views(sweep).preemptible.at(12), 4);
+    rms.done(13, late, endless);
+    let told = rms.pass(13);
+    assert!(driver::starts(&told).contains(&small));
+    // Two of them are not given the same nodes.
+    let mut rms = Driver::new(12);
+    let apps = [rms.connect(), rms.connect()];
+    let both = [10, 9].map(|nodes| (nodes, ask(Preemptible, nodes, 100)));
+    let [a, b] = [0, 1].map(|place| rms.request(apps[place], both[place].1.clone()));
+    let told = rms.pass(0);
+    assert_eq!((driver::starts(&told), rms.nodes(apps[0], a).len()), (vec![a], 10));
+    let told = rms.pass(100);
+    assert_eq!((driver::starts(&told), rms.nodes(apps[1], b).len()), (vec![b], 9));
+}
+
+#[test]
 fn a_tree_that_fits_nowhere_is_searched_for_in_several_passes() {
     let mut rms = Driver::new(10);
     let (walls, app) = (rms.connect(), rms.connect());
@@ -263,9 +304,9 @@ fn numbers_without_measure_stay_in_their_bounds() {
         let used = rms.request(app, with(marked, ask(NonPreemptible, 4, duration_ns)));
         let after = rms.request(app, next(used, ask(NonPreemptible, 4, duration_ns)));
         rms.request(app, next(after, ask(NonPreemptible, 4, duration_ns)));
-        rms.request(other, ask(Preemptible, 10, duration_ns));
+        let _ = rms.rms.request(other, ask(Preemptible, 10, duration_ns), now_ns);
         rms.pass(now_ns + 1);
-        rms.views(other);
+        let _ = rms.rms.views(other, 0);
         let update = Update {
             of: used,
             nodes: 3,
@@ -279,7 +320,7 @@ fn numbers_without_measure_stay_in_their_bounds() {
     }
     rms.pass(FOREVER - 1);
     rms.pass(FOREVER);
-    rms.views(other);
+    let _ = rms.rms.views(other, 0);
     let _ = rms.rms.disconnect(app, FOREVER);
     rms.pass(FOREVER);
 }

@@ -354,7 +354,7 @@ fn sessions_see_their_share_or_the_rest_of_others() {
     // Strictly, those two see 6 each, and one that comes would be one of three.
     assert_eq!(parts(12, &[3, 5, 0], true), [(6, 3), (6, 5), (4, 0)]);
     // Nobody has more than its part there, whatever another leaves.
-    assert_eq!(parts(10, &[3, 9], true), [(5, 3), (5, 0)]);
+    assert_eq!(parts(10, &[3, 9], true), [(5, 3), (5, 5)]);
     // Active are those that want something: of none, one has all.
     assert_eq!(parts(12, &[0, 0], false), [(12, 0), (12, 0)]);
     assert_eq!(parts(12, &[12, 0], false), [(12, 12), (6, 0)]);
