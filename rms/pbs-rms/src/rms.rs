@@ -8,7 +8,7 @@ use pbs_profile::{Profile, Transaction};
 
 use crate::overstay::Overstay;
 use crate::pool::Pool;
-use crate::session::{Booked, End, LastView};
+use crate::session::{Booked, End, LastView, RunOut};
 use crate::sessions::Sessions;
 use crate::share::Shares;
 use crate::{
@@ -362,41 +362,58 @@ impl Rms {
         self.notices.extend(refused);
     }
 
-    /// Ends the requests of a session of which the duration is over.
+    /// Ends the requests of a session of which the duration is over: all of them in one change,
+    /// since a change takes as long as the session is large.
     pub(crate) fn run_out(&mut self, app: AppId) {
+        let now_ns = self.now_ns;
+        if self.sessions.get(app).and_then(|session| session.first_over(now_ns)).is_none() {
+            return;
+        }
+        let all = self.change(app, |session, _| {
+            let mut all = Vec::new();
+            while let Some((place, end_ns)) = session.first_over(now_ns) {
+                all.push(session.run_out_at(place, end_ns));
+            }
+            Ok(all)
+        });
+        match all {
+            Ok(all) => all.into_iter().for_each(|ended| self.has_run_out(app, ended)),
+            Err(_) => self.run_out_singly(app),
+        }
+    }
+
+    /// Ends the requests one by one: a successor for which no nodes were kept may find none.
+    fn run_out_singly(&mut self, app: AppId) {
         let now_ns = self.now_ns;
         let over = |session: &Session| session.first_over(now_ns);
         while let Some((place, end_ns)) = self.sessions.get(app).and_then(over) {
-            let Some(session) = self.sessions.get_mut(app) else {
-                return;
-            };
-            session.account_until(end_ns);
-            let request = session.requests[place].id;
-            let Ask { cluster, kind, .. } = session.requests[place].ask;
-            let ended = self.change(app, |session, _| Ok(session.run_out(place, end_ns)));
-            // A successor for which no nodes were kept may find none.
-            let end = ended.or_else(|_| {
+            let ended = self.change(app, |session, _| Ok(session.run_out_at(place, end_ns)));
+            let ended = ended.or_else(|_| {
                 self.change(app, |session, _| {
                     let mut refused = Vec::new();
-                    session.refuse_children(request, &mut refused);
-                    let mut end = session.run_out(place, end_ns);
-                    end.refused.append(&mut refused);
-                    Ok(end)
+                    session.refuse_children(session.requests[place].id, &mut refused);
+                    let mut ended = session.run_out_at(place, end_ns);
+                    ended.end.refused.append(&mut refused);
+                    Ok(ended)
                 })
             });
-            let Ok(end) = end else {
+            let Ok(ended) = ended else {
                 return;
             };
-            // It has had its nodes until now; of a pass that could not come earlier.
-            let late_ns = (now_ns - end_ns).min(self.policy.interval_ns);
-            if let Some(session) = self.sessions.get_mut(app) {
-                let account = &mut session.account;
-                account.count_late(kind, end.freed.len(), late_ns);
-            }
-            let event = Event::Ended { request, killed: end.freed.clone() };
-            self.notices.push(Notice { app, event });
-            self.has_ended(app, cluster, end);
+            self.has_run_out(app, ended);
         }
+    }
+
+    fn has_run_out(&mut self, app: AppId, ended: RunOut) {
+        let RunOut { request, ask, end_ns, end } = ended;
+        // It has had its nodes until now; of a pass that could not come earlier.
+        let late_ns = (self.now_ns - end_ns).min(self.policy.interval_ns);
+        if let Some(session) = self.sessions.get_mut(app) {
+            session.account.count_late(ask.kind, end.freed.len(), late_ns);
+        }
+        let event = Event::Ended { request, killed: end.freed.clone() };
+        self.notices.push(Notice { app, event });
+        self.has_ended(app, ask.cluster, end);
     }
 
     /// Ends a session: the nodes that it had of each cluster.

@@ -120,6 +120,15 @@ pub(crate) struct End {
     pub(crate) refused: Vec<RequestId>,
 }
 
+/// A request of which the duration was over.
+#[derive(Clone, Debug)]
+pub(crate) struct RunOut {
+    pub(crate) request: RequestId,
+    pub(crate) ask: Ask,
+    pub(crate) end_ns: u64,
+    pub(crate) end: End,
+}
+
 impl Session {
     pub(crate) fn new(name: String, clusters: usize, now_ns: u64) -> Self {
         Self {
@@ -434,7 +443,7 @@ impl Session {
 
     /// Ends the request at a place because its duration is over, and says which nodes it no
     /// longer has.
-    pub(crate) fn run_out(&mut self, place: usize, end_ns: u64) -> End {
+    fn run_out(&mut self, place: usize, end_ns: u64) -> End {
         let request = &self.requests[place];
         let surplus = self.successor(request.id).map(|next| self.surplus(place, next));
         let released = match surplus {
@@ -444,6 +453,12 @@ impl Session {
             Some(count) => request.nodes[request.nodes.len() - count..].to_vec(),
         };
         self.end(place, &released, end_ns)
+    }
+
+    /// [`Session::run_out`], with the request that has ended.
+    pub(crate) fn run_out_at(&mut self, place: usize, end_ns: u64) -> RunOut {
+        let Request { id: request, ask, .. } = self.requests[place].clone();
+        RunOut { request, ask, end_ns, end: self.run_out(place, end_ns) }
     }
 
     /// An update, with numbers for the requests that it may make: the one that is to be given

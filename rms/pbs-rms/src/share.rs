@@ -70,13 +70,8 @@ impl Shares {
             let mut from_ns = step.from.max(now_ns);
             while from_ns < step.until {
                 let first = next;
-                while let Some(change) = changes.get(next).filter(|c| c.0 <= from_ns) {
-                    current[change.1] = change.2;
-                    next += 1;
-                }
-                if next > first {
-                    fill = Fill::of(&current);
-                }
+                next += changes[first..].iter().take_while(|change| change.0 <= from_ns).count();
+                fill.change(&mut current, &changes[first..next]);
                 stretches.push(fill.stretch(from_ns, step.value));
                 let change_ns = changes.get(next).map_or(FOREVER, |change| change.0);
                 from_ns = change_ns.min(step.until);
@@ -257,16 +252,49 @@ struct Fill {
 }
 
 impl Fill {
-    fn of(current: &[u64]) -> Self {
-        let mut wants: Vec<u64> = current.iter().copied().filter(|&nodes| nodes > 0).collect();
-        wants.sort_unstable();
-        let mut sums = vec![0];
-        let mut sum = 0_u64;
-        for nodes in &wants {
-            sum = sum.saturating_add(*nodes);
-            sums.push(sum);
+    /// Changes wants, of which `current` has those of each session by place. Few changes move only
+    /// what lies between the old want and the new one.
+    fn change(&mut self, current: &mut [u64], changes: &[(u64, usize, u64)]) {
+        if changes.is_empty() {
+            return;
         }
-        Self { wants, sums }
+        let is_few = changes.len() < current.len() / 8;
+        let mut lowest = if is_few { usize::MAX } else { 0 };
+        for &(_, session, nodes) in changes {
+            let before = std::mem::replace(&mut current[session], nodes);
+            if is_few && before != nodes {
+                lowest = lowest.min(self.replace(before, nodes));
+            }
+        }
+        if !is_few {
+            self.wants = current.iter().copied().filter(|&nodes| nodes > 0).collect();
+            self.wants.sort_unstable();
+        }
+        self.sums.truncate(lowest.saturating_add(1));
+        let mut sum = self.sums.last().copied().unwrap_or(0);
+        if self.sums.is_empty() {
+            self.sums.push(0);
+        }
+        for nodes in &self.wants[self.sums.len() - 1..] {
+            sum = sum.saturating_add(*nodes);
+            self.sums.push(sum);
+        }
+    }
+
+    /// Replaces a want by another one; 0 is none. Returns the place before which nothing has
+    /// changed.
+    fn replace(&mut self, before: u64, nodes: u64) -> usize {
+        let mut lowest = usize::MAX;
+        if before > 0 {
+            lowest = self.wants.partition_point(|&want| want < before);
+            self.wants.remove(lowest);
+        }
+        if nodes > 0 {
+            let place = self.wants.partition_point(|&want| want < nodes);
+            self.wants.insert(place, nodes);
+            lowest = lowest.min(place);
+        }
+        lowest
     }
 
     fn stretch(&self, from_ns: u64, nodes: u64) -> Stretch {
@@ -306,6 +334,7 @@ impl Fill {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pbs_gen::{Random, Stream};
 
     fn shares(nodes: u64, wants: &[u64], is_strict: bool) -> Vec<u64> {
         let of = |(place, &nodes): (usize, &u64)| {
@@ -352,6 +381,28 @@ mod tests {
                     assert!(!is_short || used[j] <= used[i] + 1, "{nodes}, {wants:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn few_changes_are_as_all_at_once() {
+        let mut random = Random::new(1, Stream::Messages);
+        let mut current = vec![0; 40];
+        let (mut fill, mut expected) = (Fill::default(), current.clone());
+        for round in 0..300 {
+            let changes: Vec<_> = (0..1 + random.below([4, 60][round % 2]))
+                .map(|_| (0, random.index(40), random.below(9).saturating_sub(2)))
+                .collect();
+            for &(_, session, nodes) in &changes {
+                expected[session] = nodes;
+            }
+            fill.change(&mut current, &changes);
+            let mut anew = Fill::default();
+            let all: Vec<_> =
+                expected.iter().enumerate().map(|(at, &want)| (0, at, want)).collect();
+            anew.change(&mut vec![0; 40], &all);
+            assert_eq!((&current, &fill.wants), (&expected, &anew.wants));
+            assert_eq!(fill.sums, anew.sums);
         }
     }
 
