@@ -124,8 +124,8 @@ pub enum Refusal {
     NotFirmer(RequestId),
     /// A request has at most one successor, which gets its nodes.
     HasSuccessor(RequestId),
-    /// A request that has ended, or does not end, can't have a successor.
-    NeverEnds(RequestId),
+    /// A request that has not started has no nodes to keep for a while, or to release.
+    NotStarted(RequestId),
     /// The nodes are not free for that time.
     NoRoom,
     /// Other nodes have to be given back.
@@ -165,9 +165,10 @@ impl fmt::Display for Refusal {
                 )
             }
             Self::HasSuccessor(RequestId(id)) => write!(f, "request {id} already has a successor"),
-            Self::NeverEnds(RequestId(id)) => write!(
+            Self::NotStarted(RequestId(id)) => write!(
                 f,
-                "request {id} has no end; announce before it is done, or end it with done"
+                "request {id} has not started, and has no nodes yet; update it without an \
+                 announcement and without released nodes"
             ),
             Self::NoRoom => write!(f, "there are too few free nodes for this time"),
             Self::Released { named, needed } => {

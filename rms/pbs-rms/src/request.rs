@@ -31,6 +31,9 @@ pub struct Request {
     /// The nodes that its successor will not get.
     #[serde(with = "crate::runs")]
     pub leaving: Vec<u32>,
+    /// Time for which the requests before this one had its nodes.
+    #[serde(default)]
+    pub kept_ns: u64,
 }
 
 impl Request {
@@ -45,6 +48,7 @@ impl Request {
             is_notified: false,
             is_reserved: false,
             leaving: Vec::new(),
+            kept_ns: 0,
         }
     }
 
@@ -67,6 +71,12 @@ impl Request {
     /// The time for which it would run if it began then.
     pub(crate) fn span_from(&self, begin_ns: u64) -> Range<u64> {
         begin_ns..begin_ns.saturating_add(self.ask.duration_ns)
+    }
+
+    /// Returns the time for which its nodes are kept at a time, also by the requests before it.
+    pub fn kept_until(&self, now_ns: u64) -> u64 {
+        let own_ns = self.started_ns.map_or(0, |ns| now_ns.saturating_sub(ns));
+        self.kept_ns.saturating_add(own_ns)
     }
 
     /// Returns the end of the duration; `None` if the request has not started.

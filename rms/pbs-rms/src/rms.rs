@@ -97,7 +97,11 @@ impl Rms {
     pub fn request(&mut self, app: AppId, ask: Ask, now_ns: u64) -> Result<RequestId, Refusal> {
         self.advance(now_ns);
         self.run_out(app);
-        self.check(app, &ask)?;
+        if self.sessions.get(app).is_none() {
+            return Err(Refusal::UnknownSession);
+        }
+        self.check(&ask)?;
+        self.check_count(app)?;
         self.check_preferred(app, &ask)?;
         let id = RequestId(self.next_request);
         let can_wait = match ask.relation {
@@ -163,18 +167,24 @@ impl Rms {
         let session = self.sessions.get(app).ok_or(Refusal::UnknownSession)?;
         let place = session.place(update.of);
         let place = place.ok_or(Refusal::UnknownRequest(update.of))?;
-        let ask = Ask {
-            nodes: update.nodes,
-            duration_ns: update.duration_ns,
-            ..session.requests[place].ask.clone()
-        };
-        self.check(app, &ask)?;
+        let old = session.requests[place].ask.clone();
+        let ask = Ask { nodes: update.nodes, duration_ns: update.duration_ns, ..old };
+        // Nodes can be given back beyond any limit, and by a session without room for a request.
+        let Ask { nodes, duration_ns, .. } = session.requests[place].ask;
+        let is_larger = ask.nodes > nodes || ask.duration_ns > duration_ns;
+        if ask.nodes > nodes {
+            self.check(&ask)?;
+        }
+        check_empty(&ask)?;
+        if update.announce_ns > 0 {
+            self.check_count(app)?;
+        }
         let ids = [0, 1].map(|place| RequestId(self.next_request + place));
         let waits = session.requests[place].started_ns.is_none();
         let most = if waits { self.most() } else { Vec::new() };
         let updated = self.change(app, |session, now_ns| {
             let updated = session.update(update, ids, now_ns)?;
-            if waits {
+            if waits && is_larger {
                 session.check_shape(update.of, &most)?;
             }
             Ok(updated)
@@ -264,13 +274,11 @@ impl Rms {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    fn check(&self, app: AppId, ask: &Ask) -> Result<(), Refusal> {
-        let session = self.sessions.get(app).ok_or(Refusal::UnknownSession)?;
+    /// Checks the number of nodes of a request.
+    fn check(&self, ask: &Ask) -> Result<(), Refusal> {
         let size = self.sizes.get(ask.cluster);
         let size = *size.ok_or(Refusal::UnknownCluster(ask.cluster))?;
-        if ask.nodes == 0 || ask.duration_ns == 0 {
-            return Err(Refusal::Empty);
-        }
+        check_empty(ask)?;
         let limit = match ask.kind {
             Kind::Preemptible => u64::MAX,
             Kind::PreAllocation | Kind::NonPreemptible => self.policy.limits.nodes,
@@ -280,6 +288,12 @@ impl Rms {
             let nodes = ask.nodes;
             return Err(Refusal::TooMany { nodes, most });
         }
+        Ok(())
+    }
+
+    /// Checks whether a session may have one more request.
+    fn check_count(&self, app: AppId) -> Result<(), Refusal> {
+        let session = self.sessions.get(app).ok_or(Refusal::UnknownSession)?;
         let most = self.policy.limits.requests;
         if session.requests.len() >= most {
             return Err(Refusal::TooManyRequests(most));
@@ -438,6 +452,13 @@ impl Rms {
         self.is_due = true;
         Some(nodes)
     }
+}
+
+fn check_empty(ask: &Ask) -> Result<(), Refusal> {
+    if ask.nodes == 0 || ask.duration_ns == 0 {
+        return Err(Refusal::Empty);
+    }
+    Ok(())
 }
 
 /// Subtracts the new bookings from the profiles and adds the old ones: all or nothing.

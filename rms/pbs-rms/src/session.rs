@@ -393,6 +393,7 @@ impl Session {
             let kept = kept.filter(|node| gone.binary_search(node).is_err());
             let successor = &mut self.requests[next];
             successor.nodes = kept.copied().collect();
+            successor.kept_ns = request.kept_until(now_ns);
             successor.start(now_ns);
             let heir = successor.id;
             end.freed = released.to_vec();
@@ -472,6 +473,9 @@ impl Session {
         let place = self.live(update.of)?;
         let request = &mut self.requests[place];
         if request.started_ns.is_none() {
+            if update.announce_ns > 0 || !update.released.is_empty() {
+                return Err(Refusal::NotStarted(update.of));
+            }
             request.ask.nodes = update.nodes;
             request.ask.duration_ns = update.duration_ns;
             // A smaller one may fit earlier.

@@ -111,6 +111,37 @@ fn a_lower_limit_keeps_nobody_from_giving_back() {
 }
 
 #[test]
+fn no_limit_keeps_a_session_from_having_fewer_nodes() {
+    let limits = Limits { requests: 3, ..Limits::default() };
+    let mut rms = Driver::with(Policy { limits, ..policy() }, &[10]);
+    let app = rms.connect();
+    let first = rms.request(app, ask(NonPreemptible, 5, FOREVER));
+    rms.request(app, ask(Preemptible, 1, FOREVER));
+    let waits = rms.request(app, ask(NonPreemptible, 10, FOREVER));
+    rms.pass(0);
+    // As many as before, of which one is another one; an announced update is one more.
+    let refused = rms.update(1, app, first, 4, 10, &[]);
+    assert_eq!(refused, Err(Refusal::TooManyRequests(3)));
+    let first = rms.update(1, app, first, 4, 0, &[4]).expect("it is less");
+    rms.pass(1);
+    assert_eq!(rms.nodes(app, first), [0, 1, 2, 3]);
+    // Under a lower limit, five are still less than ten.
+    let kept = rms.rms.session(app).expect("it is there").clone();
+    let limits = Limits { nodes: 3, ..limits };
+    let restored =
+        Rms::restore(Policy { limits, ..policy() }, rms.rms.counters(), [(app, kept)], 2);
+    rms.rms = restored.expect("it was right before");
+    assert_eq!(rms.update(2, app, waits, 5, 0, &[]), Ok(waits));
+    // What has not started has nothing to announce or to release.
+    let refused = Err(Refusal::NotStarted(waits));
+    rms.rms.done(app, first, &[], 2).expect("it is there");
+    assert_eq!(rms.update(2, app, waits, 4, 10, &[]), refused);
+    assert_eq!(rms.update(2, app, waits, 4, 0, &[1]), refused);
+    let empty = rms.update(2, app, waits, 0, 0, &[]);
+    assert_eq!(empty, Err(Refusal::Empty));
+}
+
+#[test]
 fn giving_back_a_great_many_nodes_takes_no_time() {
     const NODES: u32 = 600_000;
     soon(|| {
