@@ -25,7 +25,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{sleep_until, timeout, Instant, Sleep};
 use zlink::connection::socket::{self, ReadResult, Socket};
 use zlink::futures_util::future::{select, Either};
-use zlink::futures_util::StreamExt;
+use zlink::futures_util::{Stream, StreamExt};
 use zlink::service::{MethodReply, Service};
 use zlink::{Connection, Reply};
 
@@ -160,7 +160,8 @@ async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>, shared
                 let mut is_said = true;
                 loop {
                     let gone = pin!(gone(&answers));
-                    let Either::Left((next, _)) = select(replies.next(), gone).await else {
+                    let next = pin!(next_in_turn(&mut replies, turn));
+                    let Either::Left((next, _)) = select(next, gone).await else {
                         return;
                     };
                     let Some((reply, _)) = next else {
@@ -173,7 +174,6 @@ async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>, shared
                     if !is_said {
                         break;
                     }
-                    turn.come().await;
                 }
                 is_said
             }
@@ -184,6 +184,27 @@ async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>, shared
             return;
         }
     }
+}
+
+/// Waits for the next of many answers. Whenever the answers are woken, the user has to have a turn
+/// before the answer is made, and what that takes is spent: an answer may be as large as all that
+/// others do, and one event may wake all connections of a user.
+async fn next_in_turn<S: Stream + Unpin>(answers: &mut S, turn: &UserTurn) -> Option<S::Item> {
+    let mut come = Box::pin(turn.come());
+    std::future::poll_fn(|context| {
+        if come.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        let began = Instant::now();
+        let next = answers.poll_next_unpin(context);
+        turn.spend(began.elapsed());
+        if next.is_pending() {
+            // The next one to wake it needs another turn.
+            come = Box::pin(turn.come());
+        }
+        next
+    })
+    .await
 }
 
 /// Waits until the other end is closed: who watches says nothing more, and would count
@@ -344,6 +365,44 @@ impl socket::ReadHalf for ReadHalf {
 mod tests {
     use super::*;
     use crate::places::UNREAD_ANSWERS;
+
+    /// Many streams of one user are woken at once, and each takes a turn to make its answer:
+    /// another user's answer comes after a few of them.
+    #[test]
+    fn woken_streams_of_a_user_make_their_answers_in_turn() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let order = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        let bell = std::rc::Rc::new(tokio::sync::Notify::new());
+        let local = tokio::task::LocalSet::new();
+        let (many, one) = (UserTurn::default(), UserTurn::default());
+        let waiting = std::rc::Rc::new(std::cell::Cell::new(0));
+        for (whose, turn) in std::iter::repeat_n(("many", many), 64).chain([("one", one)]) {
+            let (order, bell, waiting) = (order.clone(), bell.clone(), waiting.clone());
+            local.spawn_local(async move {
+                let mut answers = Box::pin(zlink::futures_util::stream::once(async move {
+                    waiting.set(waiting.get() + 1);
+                    bell.notified().await;
+                    // As long as it takes to make a large answer.
+                    let began = Instant::now();
+                    while began.elapsed() < Duration::from_millis(2) {}
+                    whose
+                }));
+                let answer = next_in_turn(&mut answers, &turn).await;
+                order.borrow_mut().extend(answer);
+            });
+        }
+        local.spawn_local(async move {
+            while waiting.get() < 65 {
+                tokio::task::yield_now().await;
+            }
+            bell.notify_waiters();
+        });
+        runtime.block_on(local);
+        let order = order.take();
+        assert_eq!(order.len(), 65);
+        let place = order.iter().position(|&whose| whose == "one");
+        assert!(place.is_some_and(|place| place < 8), "{place:?}");
+    }
 
     /// Only what the socket does not take at once counts as an answer that was not read: other
     /// answers of the user keep none from one that is read.
