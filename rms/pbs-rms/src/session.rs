@@ -267,6 +267,9 @@ impl Session {
             let is_sure = spans[place].is_some();
             let parent = request.ask.relation.parent().and_then(|id| self.place(id));
             let parent = parent.filter(|&p| self.requests[p].ask.kind == request.ask.kind);
+            // A request that is to start with one that has ended starts with its successor, which
+            // may be younger, and has started: it starts late, and has no place here.
+            let known = |parent: usize| places.get(parent).copied().flatten();
             let found = match (is_sure, parent, request.ask.relation) {
                 (true, _, _) => None,
                 (false, None, _) => {
@@ -275,9 +278,9 @@ impl Session {
                 }
                 (false, Some(parent), Relation::Next(_)) => {
                     let end = |ns: u64| ns.checked_add(self.requests[parent].ask.duration_ns);
-                    places[parent].and_then(|(tree, ns)| Some((tree, end(ns)?)))
+                    known(parent).and_then(|(tree, ns)| Some((tree, end(ns)?)))
                 }
-                (false, Some(parent), _) => places[parent],
+                (false, Some(parent), _) => known(parent),
             };
             if let Some((tree, offset_ns)) = found {
                 trees[tree].members.push((place, offset_ns));
