@@ -106,7 +106,12 @@ pub enum Refusal {
     /// The session has no such request, or it has ended.
     UnknownRequest(RequestId),
     /// No such cluster.
-    UnknownCluster(usize),
+    UnknownCluster {
+        /// Index of the cluster.
+        cluster: usize,
+        /// Number of clusters.
+        clusters: usize,
+    },
     /// A request of no nodes, or for no time.
     Empty,
     /// More nodes than the cluster has, or than a limit allows.
@@ -150,7 +155,12 @@ impl fmt::Display for Refusal {
             Self::UnknownRequest(RequestId(id)) => {
                 write!(f, "this session has no request {id}, or it has ended")
             }
-            Self::UnknownCluster(cluster) => write!(f, "there is no cluster {cluster}"),
+            Self::UnknownCluster { cluster, clusters: 0 | 1 } => {
+                write!(f, "there is no cluster {cluster}; the only one is cluster 0")
+            }
+            Self::UnknownCluster { cluster, clusters } => {
+                write!(f, "there is no cluster {cluster}; write 0 to {}", clusters - 1)
+            }
             Self::Empty => write!(f, "a request needs at least one node and some time"),
             Self::TooMany { nodes, most } => {
                 write!(f, "{nodes} nodes are more than the {most} that may be requested")

@@ -207,6 +207,7 @@ impl Rms {
         let session = self.sessions.get_mut(app);
         let account = &mut session.ok_or(Refusal::UnknownSession)?.account;
         account.wasted_node_ns = account.wasted_node_ns.saturating_add(node_ns);
+        self.changed.insert(app);
         Ok(())
     }
 
@@ -277,7 +278,8 @@ impl Rms {
     /// Checks the number of nodes of a request.
     fn check(&self, ask: &Ask) -> Result<(), Refusal> {
         let size = self.sizes.get(ask.cluster);
-        let size = *size.ok_or(Refusal::UnknownCluster(ask.cluster))?;
+        let size = *size
+            .ok_or(Refusal::UnknownCluster { cluster: ask.cluster, clusters: self.sizes.len() })?;
         check_empty(ask)?;
         let limit = match ask.kind {
             Kind::Preemptible => u64::MAX,

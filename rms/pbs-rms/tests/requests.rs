@@ -76,7 +76,7 @@ fn a_request_has_all_its_attributes() {
     let many = Err(Refusal::TooMany { nodes: 5, most: 4 });
     assert_eq!(refused(ask(NonPreemptible, 5, 5)), many);
     let far = Ask { cluster: 2, ..ask(NonPreemptible, 1, 5) };
-    assert_eq!(refused(far), Err(Refusal::UnknownCluster(2)));
+    assert_eq!(refused(far), Err(Refusal::UnknownCluster { cluster: 2, clusters: 2 }));
     let gone = pbs_rms::RequestId(used.0 + 1);
     let hangs = next(gone, ask(NonPreemptible, 1, 5));
     assert_eq!(refused(hangs), Err(Refusal::UnknownRequest(gone)));
