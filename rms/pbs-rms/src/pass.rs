@@ -21,7 +21,7 @@ use pbs_profile::view::{find_shape_within, segments, Segment, Steps};
 use pbs_profile::Profile;
 
 use crate::holes::Holes;
-use crate::place::{find_first, find_in_both, without, Anchor, Found, Placed};
+use crate::place::{find_first, find_in_both, without, Anchor, Found, Home, Placed};
 use crate::preemptible::{grant, wants_of};
 use crate::rms::rebook;
 use crate::session::{parts, Marks, Search, Tree};
@@ -265,8 +265,8 @@ struct Firm {
     /// The place of its session among those that wait.
     place: usize,
     tree: Tree,
-    /// Whether the requests are inside a pre-allocation. These are placed after the others.
-    is_inside: bool,
+    /// Nodes from which it has its own. Pre-allocations are placed before what uses them.
+    home: Home,
     id: RequestId,
 }
 
@@ -285,7 +285,7 @@ impl<'a> Waiting<'a> {
             if root.ask.kind == Kind::Preemptible {
                 preemptible.push((self.app, tree));
             } else {
-                firm.push(Firm { place, id: root.id, is_inside: tree.is_inside(session), tree });
+                firm.push(Firm { place, id: root.id, home: tree.home(session), tree });
             }
         }
         self.marks.waits = false;
@@ -323,36 +323,44 @@ struct Plan {
 impl Plan {
     /// Places trees in the order of submission, first those that are not inside others.
     fn place(&mut self, waiting: &mut [Waiting], firm: &mut Vec<Firm>) {
-        firm.sort_unstable_by_key(|it| (it.is_inside, it.id));
-        if self.limit < u64::MAX || firm.iter().any(|it| it.is_inside) {
+        firm.sort_unstable_by_key(|it| (it.home != Home::Outside, it.id));
+        if self.limit < u64::MAX || firm.iter().any(|it| it.home != Home::Outside) {
             // Else nothing depends on what a session has itself.
             for it in firm.iter() {
                 let placed = &mut waiting[it.place].placed;
                 placed.resize(self.profiles.len(), Placed::default());
             }
         }
-        for Firm { place, tree, is_inside, .. } in firm.drain(..) {
-            self.place_one(&mut waiting[place], &tree, is_inside);
+        for Firm { place, tree, home, .. } in firm.drain(..) {
+            self.place_one(&mut waiting[place], &tree, home);
         }
     }
 
-    fn place_one(&mut self, waiting: &mut Waiting, tree: &Tree, is_inside: bool) {
+    fn place_one(&mut self, waiting: &mut Waiting, tree: &Tree, home: Home) {
         let (now_ns, limit) = (self.now_ns, self.limit);
         let shape = segments(&parts(waiting.session, tree));
         let both = waiting.session.booked.iter().zip(&waiting.placed);
-        let own: Vec<Profile> = if is_inside {
-            both.map(|(b, p)| p.inside(b, now_ns)).collect()
-        } else if limit < u64::MAX {
-            both.map(|(b, p)| p.below(limit, b, now_ns)).collect()
-        } else {
-            Vec::new()
+        let own: Vec<Profile> = match home {
+            Home::Inside => both.clone().map(|(b, p)| p.inside(b, now_ns)).collect(),
+            _ if limit == u64::MAX => Vec::new(),
+            Home::Outside => both.clone().map(|(b, p)| p.below(limit, b, now_ns)).collect(),
+            Home::Beyond => both.clone().map(|(b, p)| p.below_in_all(limit, b, now_ns)).collect(),
         };
-        let (profiles, holes) = (&self.profiles, &mut self.holes);
+        let all = (home == Home::Beyond).then(|| {
+            let both = both.map(|(b, p)| p.inside(b, now_ns)).zip(&self.profiles);
+            // There are not so many nodes that they could not be counted.
+            let sum =
+                |(inside, free): (Profile, &Profile)| Profile::sum(&inside, free).unwrap_or(inside);
+            both.map(sum).collect::<Vec<_>>()
+        });
+        let (profiles, holes) = (all.as_ref().unwrap_or(&self.profiles), &mut self.holes);
         let find = |from_ns, queries: &mut u64| {
-            if is_inside {
+            if home == Home::Inside {
                 find_shape_within(&own, &shape, from_ns, queries)
             } else if limit < u64::MAX {
                 find_in_both(profiles, &own, &shape, from_ns, queries)
+            } else if home == Home::Beyond {
+                find_shape_within(profiles, &shape, from_ns, queries)
             } else {
                 find_first(profiles, holes, &shape, from_ns, now_ns, queries)
             }
@@ -382,14 +390,26 @@ impl Plan {
         for segment in &shape {
             let start_ns = begin_ns + segment.offset_ns;
             let over = start_ns..start_ns.saturating_add(segment.duration_ns);
-            if let Some(placed) = placed.get_mut(segment.profile) {
+            let cluster = segment.profile;
+            let before =
+                (home == Home::Beyond).then(|| placed[cluster].outer(&session.booked[cluster]));
+            if let Some(placed) = placed.get_mut(cluster) {
                 placed.add(is_firm, over.clone(), segment.nodes);
             }
-            if !is_inside && begin_ns > now_ns {
-                session.planned[segment.profile].add(over.clone(), segment.nodes);
-            }
-            if !is_inside {
-                let booked = self.profiles[segment.profile].subtract(over.clone(), segment.nodes);
+            let taken = match (home, before) {
+                (Home::Inside, _) => Vec::new(),
+                (_, None) => vec![(over.clone(), segment.nodes)],
+                (_, Some(before)) => {
+                    let after = placed[cluster].outer(&session.booked[cluster]);
+                    let more = after.differences(&before).into_iter();
+                    more.map(|(over, is, was)| (over, is.saturating_sub(was))).collect()
+                }
+            };
+            for (over, nodes) in taken {
+                if begin_ns > now_ns {
+                    session.planned[cluster].add(over.clone(), nodes);
+                }
+                let booked = self.profiles[cluster].subtract(over, nodes);
                 debug_assert_eq!(booked, Ok(()), "there was a hole");
             }
             if is_firm {
@@ -403,11 +423,7 @@ impl Plan {
 }
 
 /// Whether a shape fits at a time.
-fn fits_at(
-    mut find: impl FnMut(u64, &mut u64) -> Found,
-    shape: &[Segment],
-    begin_ns: u64,
-) -> bool {
+fn fits_at(mut find: impl FnMut(u64, &mut u64) -> Found, shape: &[Segment], begin_ns: u64) -> bool {
     // Where it fits, there is one query of each profile for each segment.
     let mut queries = 2 * shape.len() as u64;
     find(begin_ns, &mut queries) == Ok(Some(begin_ns))

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use pbs_profile::view::{find_shape_within, Segment, Steps, FOREVER};
+use pbs_profile::view::{find_shape_within, segments, Segment, Steps, FOREVER};
 use pbs_profile::Profile;
 
 use crate::holes::Holes;
-use crate::session::{Booked, Tree};
+use crate::session::{parts, Booked, Tree};
 use crate::{Kind, Session};
 
 /// Placements of a pass for a session on a cluster, to start now or later.
@@ -33,12 +33,21 @@ impl Placed {
         profile_of(&all.saturating_difference(&used), now_ns, |nodes| nodes)
     }
 
+    /// Returns the nodes that other sessions can't have.
+    pub(crate) fn outer(&self, booked: &Booked) -> Steps {
+        let all = booked.pre_allocated.sum(&self.pre_allocated);
+        all.maximum(&booked.non_preemptible.sum(&self.non_preemptible))
+    }
+
     /// Returns the rest of the nodes that a session may take from others.
     pub(crate) fn below(&self, limit: u64, booked: &Booked, now_ns: u64) -> Profile {
-        let all = booked.pre_allocated.sum(&self.pre_allocated);
+        profile_of(&self.outer(booked), now_ns, |nodes| limit.saturating_sub(nodes))
+    }
+
+    /// Returns the rest of the nodes that a session may use, inside pre-allocations or not.
+    pub(crate) fn below_in_all(&self, limit: u64, booked: &Booked, now_ns: u64) -> Profile {
         let used = booked.non_preemptible.sum(&self.non_preemptible);
-        let left = |nodes| limit.saturating_sub(nodes);
-        profile_of(&all.maximum(&used), now_ns, left)
+        profile_of(&used, now_ns, |nodes| limit.saturating_sub(nodes))
     }
 }
 
@@ -73,14 +82,32 @@ impl Anchor {
     }
 }
 
+/// Nodes from which a tree has its own (3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// Those that nobody has. A non-preemptible tree counts as inside pre-allocations of its size.
+    Outside,
+    /// Those of the session's pre-allocations.
+    Inside,
+    /// Those of the pre-allocations, which are too small, and the rest as if there were none.
+    Beyond,
+}
+
 impl Tree {
-    /// Whether the tree is inside pre-allocations. Otherwise it counts as inside ones of its size
-    /// (3.2).
-    pub(crate) fn is_inside(&self, session: &Session) -> bool {
-        let asks = self.members.iter().map(|member| &session.requests[member.0].ask);
-        let mut asks = asks.peekable();
-        let is_firm = asks.peek().is_some_and(|ask| ask.kind == Kind::NonPreemptible);
-        is_firm && asks.all(|ask| session.has_pre_allocation(ask.cluster))
+    /// Returns where the tree has its nodes. Pre-allocations that could not serve it even if all of
+    /// them were empty do not keep it waiting.
+    pub(crate) fn home(&self, session: &Session) -> Home {
+        let mut asks = self.members.iter().map(|member| &session.requests[member.0].ask);
+        let is_firm = session.requests[self.root].ask.kind == Kind::NonPreemptible;
+        if !is_firm || !asks.all(|ask| session.has_pre_allocation(ask.cluster)) {
+            return Home::Outside;
+        }
+        let mut needs = segments(&parts(session, self)).into_iter();
+        if needs.all(|need| need.nodes <= session.pre_allocated_at_most(need.profile)) {
+            Home::Inside
+        } else {
+            Home::Beyond
+        }
     }
 
     /// Notes when the requests begin, and starts those that begin now. Returns whether the first of

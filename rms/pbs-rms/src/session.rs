@@ -319,6 +319,13 @@ impl Session {
         asks.any(|ask| ask.kind == Kind::PreAllocation && ask.cluster == cluster)
     }
 
+    /// Returns the nodes of a cluster that the pre-allocations of the session could have together.
+    pub(crate) fn pre_allocated_at_most(&self, cluster: usize) -> u64 {
+        let asks = self.requests.iter().map(|request| &request.ask);
+        let marks = asks.filter(|ask| ask.kind == Kind::PreAllocation && ask.cluster == cluster);
+        marks.fold(0, |sum, ask| sum.saturating_add(ask.nodes))
+    }
+
     /// Adds a request, whose cluster is known to exist. The request starts at once if it must start
     /// with one that has.
     pub(crate) fn submit(
@@ -539,6 +546,11 @@ impl Session {
                 self.overstays[cluster].give_back(given);
             }
         }
+    }
+
+    /// Returns the time up to which the account is complete.
+    pub fn accounted_ns(&self) -> u64 {
+        self.accounted_ns
     }
 
     /// Returns the account up to a time.

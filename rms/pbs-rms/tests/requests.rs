@@ -209,14 +209,17 @@ fn a_preemptible_request_may_get_fewer_nodes() {
 #[test]
 fn a_request_that_cannot_start_with_its_parent_never_starts() {
     let mut rms = Driver::new(10);
-    let app = rms.connect();
+    let (blocker, app) = (rms.connect(), rms.connect());
+    let rest = rms.request(blocker, ask(NonPreemptible, 5, FOREVER));
     let all = rms.request(app, ask(PreAllocation, 4, FOREVER));
-    // More than is pre-allocated, though there would be room beside it.
+    // More than is pre-allocated, and others have the rest.
     let used = rms.request(app, with(all, ask(NonPreemptible, 6, FOREVER)));
-    assert_eq!(starts(&rms.pass(0)), [all]);
+    let told = rms.pass(0);
+    assert!(starts(&told).contains(&all) && !starts(&told).contains(&used));
     assert_eq!(rms.scheduled(app, used), None);
     assert_eq!(starts(&rms.pass(50)), []);
     // A later, larger one lets it start late.
+    rms.done(60, blocker, rest);
     let larger = rms.update(60, app, all, 6, 0, &[]).expect("there is room");
     let told = rms.pass(60);
     assert!(starts(&told).contains(&larger) && starts(&told).contains(&used));
@@ -326,6 +329,38 @@ fn non_preemptible_requests_are_placed_inside_pre_allocations() {
     rms.pass(42);
     assert_eq!(rms.scheduled(late, later), Some(141));
     assert_eq!(rms.scheduled(late, inside), Some(141));
+}
+
+/// Requests that pre-allocations cannot serve are as if they had one of their size (3.2).
+#[test]
+fn what_a_pre_allocation_is_too_small_for_has_the_rest_beside_it() {
+    let limits = pbs_rms::Limits { nodes: 14, ..pbs_rms::Limits::default() };
+    for policy in [policy(), Policy { limits, ..policy() }] {
+        let mut rms = Driver::with(policy, &[16]);
+        let (app, other) = (rms.connect(), rms.connect());
+        let marks = rms.request(app, ask(PreAllocation, 10, FOREVER));
+        let large = rms.request(app, with(marks, ask(NonPreemptible, 12, 100)));
+        assert_eq!(starts(&rms.pass(0)), [marks, large]);
+        assert_eq!(rms.nodes(app, large).len(), 12);
+        // Others have what neither of both has.
+        assert_eq!(rms.views(other).non_preemptible.at(0), 4);
+        assert_eq!(rms.views(other).non_preemptible.at(100), 6);
+        // Another one waits until there is room for both, and is seen by others.
+        let later = rms.request(app, ask(NonPreemptible, 13, 50));
+        rms.pass(1);
+        assert_eq!(rms.scheduled(app, later), Some(100));
+        assert_eq!(rms.views(other).non_preemptible.at(100), 3);
+        // What comes after it has the nodes that it leaves.
+        let rest = rms.request(other, ask(NonPreemptible, 4, 300));
+        rms.pass(2);
+        assert_eq!(rms.scheduled(other, rest), Some(150));
+        rms.done(3, app, later);
+        assert_eq!(starts(&rms.pass(3)), [rest]);
+        // Where others have the rest, it waits for that.
+        let later = rms.request(app, ask(NonPreemptible, 13, 50));
+        rms.pass(4);
+        assert_eq!(rms.scheduled(app, later), Some(303));
+    }
 }
 
 /// Returns the view and the number of nodes of each session that wants preemptible nodes, once all
