@@ -34,7 +34,13 @@ pub(crate) fn finite(ns: u64) -> Option<u64> {
 }
 
 pub(crate) fn ask(asked: wire::Asked) -> Result<Ask, wire::Refusal> {
-    let kinds = "kind must be pre-allocation, non-preemptible or preemptible";
+    let kinds = || {
+        let kind: String = asked.kind.chars().take(40).collect();
+        because(&format!(
+            "kind is {kind:?}; it must be pre-allocation, non-preemptible or preemptible"
+        ))
+    };
+    let kind = kind(&asked.kind).ok_or_else(kinds)?;
     let relation = match (asked.coalloc, asked.next) {
         (None, None) => Relation::Free,
         (Some(of), None) => Relation::Coalloc(RequestId(of)),
@@ -43,13 +49,17 @@ pub(crate) fn ask(asked: wire::Asked) -> Result<Ask, wire::Refusal> {
     };
     let preferred = asked.preferred.unwrap_or_default();
     if preferred.len() as u64 > asked.nodes {
-        return Err(because("prefer at most as many nodes as requested"));
+        return Err(because(&format!(
+            "{} nodes are preferred and {} requested; prefer at most as many as are requested",
+            preferred.len(),
+            asked.nodes
+        )));
     }
     Ok(Ask {
         cluster: usize::try_from(asked.cluster).unwrap_or(usize::MAX),
         nodes: asked.nodes,
         duration_ns: duration_ns(asked.duration_ns),
-        kind: kind(&asked.kind).ok_or_else(|| because(kinds))?,
+        kind,
         relation,
         preferred,
     })

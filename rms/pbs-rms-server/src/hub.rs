@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The manager, whose sessions are, and what they have not been told yet.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use pbs_rms::{AppId, Ask, Event, Kind, Policy, Relation, RequestId, Rms};
 use pbs_rms_api::{
     Account, Asked, Change, Cluster, ClusterNodes, Connected, Made, Notice, Refusal, Session, View,
 };
-use pbs_socket::Caller;
+use pbs_socket::{user_name, Caller};
 use pbs_text::span;
 use pbs_uapi::clock::unix_ns;
 use tokio::sync::Notify;
@@ -20,6 +20,7 @@ use crate::budget::Budget;
 use crate::convert::{self, Over};
 use crate::firm::firm_nodes;
 use crate::journal::{Error, Journal};
+use crate::kept::{kept_around, kept_before_next, Kept};
 
 /// Requests of all sessions of one user, unless an operator's: what a pass takes grows with the
 /// square of how many there are, if they are made for that.
@@ -33,6 +34,7 @@ const MOST_OVER: usize = 200;
 const EARLIER: &str = "(earlier)";
 /// After a pass that has taken longer than that, others get as much time.
 const LONG_PASS_NS: u64 = 5_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 /// The longest name of a session.
 const NAME_BYTES: usize = 200;
 
@@ -108,8 +110,6 @@ struct Owner {
     is_lagged: bool,
     /// The manager does not have it any more; who monitors it has not heard all of that.
     is_over: bool,
-    /// Times for which the nodes of live requests were kept before them.
-    kept_ns: BTreeMap<RequestId, u64>,
     bell: Rc<Notify>,
 }
 
@@ -142,9 +142,12 @@ impl Hub {
         let policy = settings.policy.clone();
         let opened = journal.map(Journal::open).transpose()?;
         let kept = opened.iter().flat_map(|(_, (_, kept))| kept.values());
-        let requests = kept.flat_map(|kept| &kept.session.requests);
-        // What has started has done so before now, whatever the clock says after a crash.
-        let clock = Clock::new(requests.filter_map(|r| r.started_ns).max().unwrap_or(0));
+        let times = kept.flat_map(|kept| {
+            let starts = kept.session.requests.iter().filter_map(|request| request.started_ns);
+            starts.chain([kept.session.accounted_ns()])
+        });
+        // What has started, or is paid, was before now, whatever the clock says after a crash.
+        let clock = Clock::new(times.max().unwrap_or(0));
         let now_ns = clock.now_ns();
         let mut hub = Self {
             rms: Rms::new(policy.clone(), &sizes, now_ns),
@@ -223,7 +226,9 @@ impl Hub {
         if self.next_pass_ns().is_some_and(|ns| ns <= now_ns) {
             let notices = self.rms.pass(now_ns);
             // Before anybody hears of it.
-            self.keep();
+            for (uid, bytes) in self.keep() {
+                self.spend(uid, bytes);
+            }
             let end_ns = self.clock.now_ns();
             let took_ns = end_ns - now_ns;
             if took_ns > LONG_PASS_NS {
@@ -243,7 +248,8 @@ impl Hub {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    fn keep(&mut self) {
+    /// Stores all changes. Returns the bytes that the sessions of each user have added.
+    fn keep(&mut self) -> Vec<(u32, u64)> {
         let changed = self.rms.take_changed();
         for closed in self.rms.take_closed() {
             let uid = self.owners.get(&closed.app).map_or(u32::MAX, |owner| owner.uid);
@@ -255,7 +261,7 @@ impl Hub {
         // After a line that was cut off there must be no other.
         let can_keep = !changed.is_empty() && self.failed.is_none();
         let Some(journal) = self.journal.as_mut().filter(|_| can_keep) else {
-            return;
+            return Vec::new();
         };
         let now_ns = self.clock.now_ns();
         let (rms, owners) = (&self.rms, &self.owners);
@@ -264,12 +270,19 @@ impl Hub {
             let kept = rms.session(app).and_then(|it| Some((owner?.uid, it)));
             (app, kept)
         });
-        if let Err(error) = journal.keep(rms.counters(), changed) {
-            self.failed = Some(error);
-            self.bell.notify_one();
-        } else if journal.is_long(now_ns) {
-            // If there is no room for a second one, the first goes on and grows.
-            let _ = journal.rewrite(now_ns, rms.counters(), all(rms, owners));
+        match journal.keep(rms.counters(), changed) {
+            Err(error) => {
+                self.failed = Some(error);
+                self.bell.notify_one();
+                Vec::new()
+            }
+            Ok(added) => {
+                if journal.is_long(now_ns) {
+                    // If there is no room for a second one, the first goes on and grows.
+                    let _ = journal.rewrite(now_ns, rms.counters(), all(rms, owners));
+                }
+                added
+            }
         }
     }
 
@@ -307,11 +320,14 @@ impl Hub {
     /// Whether a user may change something that is not less than before.
     fn check_budget(&self, caller: &Caller) -> Result<(), Refusal> {
         let budget = self.budgets.get(&caller.uid).copied().unwrap_or_default();
-        if caller.is_operator || !budget.is_spent(self.clock.now_ns()) {
-            return Ok(());
-        }
-        let why = "these changes are too many, or too large; try again in some seconds";
-        Err(Refusal::Refused { why: why.into() })
+        let wait_ns = budget.wait_ns(self.clock.now_ns()).filter(|_| !caller.is_operator);
+        wait_ns.map_or(Ok(()), |wait_ns| {
+            let why = format!(
+                "these changes are too many, or too large; try again in {}",
+                span(wait_ns.next_multiple_of(SECOND_NS))
+            );
+            Err(Refusal::Refused { why })
+        })
     }
 
     /// Notes that a user has added bytes to the journal.
@@ -326,20 +342,15 @@ impl Hub {
         self.budgets.get(&uid).map_or(0, |budget| budget.added_bytes)
     }
 
-    fn journal_bytes(&self) -> u64 {
-        self.journal.as_ref().map_or(0, Journal::bytes)
-    }
-
     /// Keeps what a message of a user has changed, without which it has no other answer.
     fn changed<T>(
         &mut self,
         caller: &Caller,
         answer: Result<T, pbs_rms::Refusal>,
     ) -> Result<T, Refusal> {
-        let before = self.journal_bytes();
-        self.keep();
-        // One that was rewritten has become shorter.
-        self.spend(caller.uid, self.journal_bytes().saturating_sub(before));
+        // Whoever makes the changes, of whatever session, has added them.
+        let added = self.keep().into_iter().map(|added| added.1);
+        self.spend(caller.uid, added.fold(0, u64::saturating_add));
         self.bell.notify_one();
         match &self.failed {
             Some(error) => Err(Refusal::Refused {
@@ -347,6 +358,20 @@ impl Hub {
             }),
             None => answer.map_err(convert::refused),
         }
+    }
+
+    /// Refusal of nodes for which there is no room at the only time at which they could be had.
+    fn no_room(&self, cluster: usize, nodes: u64, duration_ns: u64) -> Refusal {
+        let name = self.settings.clusters.get(cluster).map_or("", |cluster| &cluster.name);
+        let (long, write) = match convert::finite(duration_ns) {
+            Some(ns) => (format!("for {}", span(ns)), "for a shorter time"),
+            None => ("without an end".into(), "with a duration"),
+        };
+        let why = format!(
+            "cluster {name} has no room for {nodes} nodes {long} at the time at which they must be \
+             had; ask for fewer nodes, or {write}"
+        );
+        Refusal::Refused { why }
     }
 
     fn own(&self, caller: &Caller, session: u64) -> Result<AppId, Refusal> {
@@ -396,28 +421,27 @@ impl Hub {
         Err(Refusal::Refused { why })
     }
 
-    /// Checks how long a new request of a session may last, which keeps nodes that the session has
-    /// had for `before_ns`.
+    /// Checks how long a request may last, whose nodes others keep before and after it.
     fn check_duration(
         &self,
         caller: &Caller,
         kind: Kind,
-        before_ns: u64,
+        kept: Kept,
         duration_ns: u64,
     ) -> Result<(), Refusal> {
         let longest_ns = self.settings.longest_ns;
-        let is_short = before_ns.saturating_add(duration_ns) <= longest_ns;
+        let is_short = kept.sum_ns().saturating_add(duration_ns) <= longest_ns;
         if is_short || kind == Kind::Preemptible || caller.is_operator {
             return Ok(());
         }
         let longest = span(longest_ns);
-        let why = match longest_ns.saturating_sub(before_ns) {
-            _ if before_ns == 0 => {
+        let why = match longest_ns.saturating_sub(kept.sum_ns()) {
+            _ if kept.sum_ns() == 0 => {
                 format!("a request may last at most {longest}; write a duration")
             }
             0 => format!(
-                "nodes may be kept for at most {longest}, which are over before this request; \
-                 release them"
+                "nodes may be kept for at most {longest}, which other requests one after the other \
+                 take already; release the nodes"
             ),
             left_ns => format!(
                 "nodes may be kept for at most {longest}, also by requests one after the other; \
@@ -428,42 +452,13 @@ impl Hub {
         Err(Refusal::Refused { why })
     }
 
-    /// Time for which a session has had the nodes of a request when the request is over. `after`:
-    /// the present time, and how much later it is over; without it, the request has all of its time.
-    fn kept_ns(&self, app: AppId, id: RequestId, after: Option<(u64, u64)>) -> u64 {
-        let mut requests = self.rms.session(app).into_iter().flat_map(|it| &it.requests);
-        let Some(request) = requests.find(|request| request.id == id) else {
-            // A request that is not there is refused for that.
-            return 0;
-        };
-        let before_ns = self.owners.get(&app).and_then(|owner| owner.kept_ns.get(&id).copied());
-        let own_ns = match (after, request.started_ns) {
-            (None, _) => request.ask.duration_ns,
-            (Some((now_ns, more_ns)), Some(started_ns)) => {
-                now_ns.saturating_sub(started_ns).saturating_add(more_ns)
-            }
-            (Some((_, more_ns)), None) => more_ns,
-        };
-        before_ns.unwrap_or(0).saturating_add(own_ns)
-    }
-
-    /// Notes for how long the nodes of a new request were kept before it, and forgets that of
-    /// requests that have ended.
-    fn note_kept(&mut self, app: AppId, id: RequestId, before_ns: u64) {
-        let requests = self.rms.session(app).into_iter().flat_map(|it| &it.requests);
-        let live: BTreeSet<RequestId> = requests.map(|request| request.id).collect();
-        if let Some(owner) = self.owners.get_mut(&app) {
-            owner.kept_ns.insert(id, before_ns);
-            owner.kept_ns.retain(|id, _| live.contains(id));
-        }
-    }
-
     pub(crate) fn connect(&mut self, caller: &Caller, name: &str) -> Result<Connected, Refusal> {
         let is_name = !name.trim().is_empty() && name.len() <= NAME_BYTES;
         if !is_name || !name.chars().all(is_plain) {
             let why = format!("the name of a session must have 1 to {NAME_BYTES} printable bytes");
             return Err(Refusal::Refused { why });
         }
+        by_themselves(caller)?;
         self.check_budget(caller)?;
         let own = self.owners.values().filter(|owner| owner.uid == caller.uid);
         let most = self.settings.most_sessions;
@@ -502,15 +497,21 @@ impl Hub {
         let now_ns = self.clock.now_ns();
         let ask = convert::ask(asked)?;
         let before_ns = match ask.relation {
-            Relation::Next(before) => self.kept_ns(app, before, None),
+            Relation::Next(before) => {
+                self.rms.session(app).map_or(0, |session| kept_before_next(session, before))
+            }
             Relation::Free | Relation::Coalloc(_) => 0,
         };
-        self.check_duration(caller, ask.kind, before_ns, ask.duration_ns)?;
+        let kept = Kept { before_ns, after_ns: 0 };
+        self.check_duration(caller, ask.kind, kept, ask.duration_ns)?;
         self.check_nodes(caller, app, &ask)?;
+        let (cluster, nodes, duration_ns) = (ask.cluster, ask.nodes, ask.duration_ns);
         let id = self.rms.request(app, ask, now_ns);
-        let id = self.changed(caller, id)?;
-        self.note_kept(app, id, before_ns);
-        Ok(id.0)
+        let id = self.changed(caller, id.clone()).map_err(|refusal| match id {
+            Err(pbs_rms::Refusal::NoRoom) => self.no_room(cluster, nodes, duration_ns),
+            _ => refusal,
+        });
+        Ok(id?.0)
     }
 
     pub(crate) fn done(
@@ -533,30 +534,45 @@ impl Hub {
         update: Change,
     ) -> Result<Made, Refusal> {
         let app = self.own(caller, session)?;
-        self.check_budget(caller)?;
         let update = convert::update(update);
+        let own = self.rms.session(app);
+        let requests = own.map(|session| &session.requests);
+        let of = requests.and_then(|all| all.iter().find(|request| request.id == update.of));
+        let is_less = of.is_some_and(|of| update.nodes < of.ask.nodes) && update.announce_ns == 0;
+        if !is_less {
+            // Nodes can always be given back.
+            self.check_budget(caller)?;
+        }
         if update.announce_ns > 0 {
             // That makes one more.
             self.check_requests(caller, app)?;
         }
         let now_ns = self.clock.now_ns();
-        let requests = self.rms.session(app).map(|session| &session.requests);
-        let of = requests.and_then(|all| all.iter().find(|request| request.id == update.of));
         // A request that is not there is refused for that.
-        let kind = of.map_or(Kind::Preemptible, |request| request.ask.kind);
-        let before_ns = self.kept_ns(app, update.of, Some((now_ns, update.announce_ns)));
-        self.check_duration(caller, kind, before_ns, update.duration_ns)?;
-        if let Some(of) = of {
-            let (nodes, relation) = (update.nodes, Relation::Next(update.of));
-            let successor = Ask { nodes, relation, preferred: Vec::new(), ..of.ask };
-            self.check_nodes(caller, app, &successor)?;
+        if let (Some(own), Some(of)) = (own, of) {
+            let mut kept = kept_around(own, of.id);
+            if of.started_ns.is_some() {
+                kept.before_ns = of.kept_until(now_ns).saturating_add(update.announce_ns);
+            }
+            self.check_duration(caller, of.ask.kind, kept, update.duration_ns)?;
+            if update.nodes > of.ask.nodes {
+                let (nodes, relation) = (update.nodes, Relation::Next(update.of));
+                let successor = Ask { nodes, relation, preferred: Vec::new(), ..of.ask };
+                self.check_nodes(caller, app, &successor)?;
+            }
         }
+        let cluster = of.map_or(0, |of| of.ask.cluster);
         let id = self.rms.update(app, &update, now_ns);
-        let id = self.changed(caller, id)?;
-        self.note_kept(app, id, before_ns);
+        let id = self.changed(caller, id.clone()).map_err(|refusal| match id {
+            Err(pbs_rms::Refusal::NoRoom) => {
+                self.no_room(cluster, update.nodes, update.duration_ns)
+            }
+            _ => refusal,
+        })?;
         let requests = self.rms.session(app).map(|session| &session.requests);
         let made = requests.and_then(|all| all.iter().find(|request| request.id == id));
-        let waits = made.filter(|request| request.started_ns.is_none());
+        // What had not started before has become another, and nothing has the nodes until then.
+        let waits = made.filter(|made| made.started_ns.is_none() && id != update.of);
         let until = waits.and_then(|request| request.ask.relation.parent());
         Ok(Made { request: id.0, until: until.map(|id| id.0) })
     }
@@ -568,7 +584,8 @@ impl Hub {
         node_ns: u64,
     ) -> Result<(), Refusal> {
         let app = self.own(caller, session)?;
-        self.rms.waste(app, u128::from(node_ns)).map_err(convert::refused)
+        let wasted = self.rms.waste(app, u128::from(node_ns));
+        self.changed(caller, wasted)
     }
 
     pub(crate) fn sessions(&self) -> Vec<Session> {
@@ -724,6 +741,21 @@ impl Hub {
     }
 }
 
+/// Refuses a subordinate user, such as one of a user namespace. Limits count what a user has, and
+/// one account has many subordinate users.
+fn by_themselves(caller: &Caller) -> Result<(), Refusal> {
+    if caller.uid == caller.account {
+        return Ok(());
+    }
+    let owner = user_name(caller.account);
+    let why = format!(
+        "user {} is subordinate to {owner} in /etc/subuid; leave the user namespace, and connect \
+         as {owner}",
+        caller.uid
+    );
+    Err(Refusal::Refused { why })
+}
+
 /// Returns the number of nodes that an event names.
 fn nodes_of(event: &Event) -> usize {
     match event {
@@ -762,7 +794,6 @@ impl Owner {
             noticed: 0,
             is_lagged: false,
             is_over: false,
-            kept_ns: BTreeMap::new(),
             bell: Rc::default(),
         }
     }

@@ -15,6 +15,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use pbs_rms::{AppId, Counters, Session};
+use rustix::fs::{flock, FlockOperation, OFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// Size beyond which the journal is rewritten, if it is also that many times larger than its
@@ -64,6 +66,8 @@ pub enum Error {
     Io(PathBuf, io::Error),
     /// A line other than the last one is none of ours.
     Line(PathBuf, usize, String),
+    /// Another manager uses the file.
+    InUse(PathBuf),
     /// The contents are inconsistent.
     Unusable(PathBuf, pbs_rms::Unusable),
 }
@@ -78,6 +82,9 @@ impl fmt::Display for Error {
                     "{}:{line}: this is not a stored session: {why}; name another file with --keep",
                     path.display()
                 )
+            }
+            Self::InUse(path) => {
+                write!(f, "another manager uses {}; name another file with --keep", path.display())
             }
             Self::Unusable(path, why) => write!(f, "{}: {why}", path.display()),
         }
@@ -100,63 +107,74 @@ pub(crate) struct Journal {
     /// Time of the last attempt to rewrite it.
     rewritten_ns: u64,
     counters: Option<Counters>,
+    /// Lock of the file beside it, for as long as this exists: the journal itself is replaced.
+    _lock: File,
 }
 
 impl Journal {
-    /// Opens it, with what it says.
+    /// Opens it, with what it says. No other manager may use it meanwhile.
     pub(crate) fn open(path: &Path) -> Result<(Self, StoredState), Error> {
         let failed = |error| Error::Io(path.into(), error);
-        let all = match fs::metadata(path) {
+        match fs::metadata(path) {
             // One that is a pipe would be waited for.
             Ok(data) if !data.is_file() => {
                 return Err(failed(io::Error::other("it is not a file")))
             }
-            Ok(_) => {
-                let file = File::open(path).map_err(failed)?;
-                check_owner(&file).map_err(failed)?;
-                read(path, file)?
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => StoredState::default(),
-            Err(error) => return Err(failed(error)),
-        };
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            _ => {}
+        }
         let mut options = OpenOptions::new();
         let options = options.create(true).append(true).mode(MODE);
         let file = options.open(path).map_err(failed)?;
+        check_owner(&file).map_err(failed)?;
+        // A link to it remains one.
+        let real = fs::canonicalize(path).map_err(failed)?;
+        let lock = lock(&real).map_err(failed)?.ok_or_else(|| Error::InUse(path.into()))?;
+        let all = read(path, File::open(&real).map_err(failed)?)?;
         let journal = Self {
-            // A link to it remains one.
-            path: fs::canonicalize(path).map_err(failed)?,
+            path: real,
             bytes: 0,
             most_bytes: 0,
             rewritten_ns: 0,
             file,
             counters: None,
+            _lock: lock,
         };
         Ok((journal, all))
     }
 
-    /// Writes what has changed: each session as it is, or that it is gone.
+    /// Writes what has changed: each session as it is, or that it is gone. Returns the bytes that
+    /// the sessions of each user have added.
     pub(crate) fn keep<'a>(
         &mut self,
         counters: Counters,
         changed: impl Iterator<Item = (AppId, Option<(u32, &'a Session)>)>,
-    ) -> io::Result<()> {
+    ) -> io::Result<Vec<(u32, u64)>> {
         let is_new = self.counters.as_ref() != Some(&counters);
-        let first = is_new.then_some(Written::Counters(&counters));
-        let rest = changed.map(|(app, kept)| match kept {
-            Some((uid, session)) => Written::Session(app, WrittenSession { uid, session }),
-            None => Written::Gone(app),
-        });
-        let line: Vec<Written<'_>> = first.into_iter().chain(rest).collect();
-        let mut text = serde_json::to_vec(&line)?;
-        text.push(b'\n');
+        let mut text = vec![b'['];
+        if is_new {
+            serde_json::to_writer(&mut text, &Written::Counters(&counters))?;
+        }
+        let mut added = Vec::new();
+        for (app, kept) in changed {
+            let before = text.len();
+            if before > 1 {
+                text.push(b',');
+            }
+            let (uid, written) = match kept {
+                Some((uid, session)) => {
+                    (Some(uid), Written::Session(app, WrittenSession { uid, session }))
+                }
+                None => (None, Written::Gone(app)),
+            };
+            serde_json::to_writer(&mut text, &written)?;
+            added.extend(uid.map(|uid| (uid, (text.len() - before) as u64)));
+        }
+        text.extend(b"]\n");
         self.counters = Some(counters);
         self.bytes += text.len() as u64;
-        self.file.write_all(&text)
-    }
-
-    /// Returns the size of the file as far as this process has written it.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.file.write_all(&text)?;
+        Ok(added)
     }
 
     /// Whether the journal should be rewritten.
@@ -189,7 +207,7 @@ impl Journal {
         self.counters = None;
         self.bytes = 0;
         let kept = all.map(|(app, uid, session)| (app, Some((uid, session))));
-        let written = self.keep(counters, kept).and_then(|()| {
+        let written = self.keep(counters, kept).and_then(|_| {
             self.file.sync_all()?;
             fs::rename(&beside, &self.path)
         });
@@ -202,6 +220,22 @@ impl Journal {
             self.most_bytes = MOST_BYTES.max(MOST_TIMES * self.bytes);
         }
         written
+    }
+}
+
+/// Locks the file beside a journal. `None`: another manager has locked it.
+fn lock(path: &Path) -> io::Result<Option<File>> {
+    let mut beside = path.to_path_buf().into_os_string();
+    beside.push(".lock");
+    let mut options = OpenOptions::new();
+    // A link of somebody else's is not followed.
+    let no_follow = OFlags::NOFOLLOW.bits() as i32;
+    let options = options.create(true).append(true).mode(MODE).custom_flags(no_follow);
+    let lock = options.open(&beside)?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(lock)),
+        Err(Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -266,8 +300,29 @@ mod tests {
         assert!(!journal.is_long(u64::MAX));
         let gone = std::iter::once((AppId(1), None));
         journal.keep(counters(2), gone).expect("it can be");
+        drop(journal);
         let (_, (kept, _)) = Journal::open(&path).expect("it is whole");
         assert_eq!(kept, Some(counters(2)));
+    }
+
+    #[test]
+    fn two_managers_do_not_write_to_one_file() {
+        let directory = std::env::temp_dir().join(format!("rms-lock-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).expect("a place for files");
+        let (path, link) = (directory.join("kept"), directory.join("link"));
+        let (first, _) = Journal::open(&path).expect("it can be");
+        std::os::unix::fs::symlink(&path, &link).expect("it can be");
+        for path in [&path, &link] {
+            let refused = Journal::open(path).expect_err("another one has it").to_string();
+            let expected = format!("another manager uses {}; name another file", path.display());
+            assert!(refused.contains(&expected), "{refused}");
+        }
+        let lock = fs::metadata(directory.join("kept.lock")).expect("it is there");
+        assert_eq!(lock.mode() & 0o777, MODE);
+        drop(first);
+        Journal::open(&link).expect("nobody has it any more");
+        fs::remove_dir_all(&directory).expect("its own");
     }
 
     /// However much is written, calls wait for the disk once in ten seconds at most.
@@ -283,7 +338,7 @@ mod tests {
         for next_app in 2..12 {
             journal.keep(counters(next_app), std::iter::empty()).expect("it can be");
         }
-        assert!(journal.bytes() > MOST_BYTES);
+        assert!(journal.bytes > MOST_BYTES);
         assert!(!journal.is_long(6 + REWRITTEN_EVERY_NS));
         assert!(journal.is_long(7 + REWRITTEN_EVERY_NS));
         fs::remove_dir_all(&directory).expect("its own");

@@ -11,6 +11,7 @@ mod convert;
 mod firm;
 mod hub;
 mod journal;
+mod kept;
 mod session;
 #[cfg(test)]
 mod tests;

@@ -86,9 +86,8 @@ fn more_sessions_are_no_more_requests() {
     // What has started has not become more by an update, unless that is announced.
     let first = of(&hub, 1);
     let mut update = Change { request: first.requests[0].request, nodes: 1, ..Change::default() };
-    // A session that is full has to end one first, so another one ends.
-    hub.done(&ann, 1, first.requests[255].request, &[]).expect("it waits");
     update.request = hub.update(&ann, 1, update.clone()).expect("as many").request;
+    hub.done(&ann, 1, first.requests[255].request, &[]).expect("it waits");
     hub.request(&ann, 1, asked("preemptible", 1, None)).expect("there was room for one");
     update.announce_ns = Some(5);
     assert!(why(hub.update(&ann, 2, update)).contains("1024 requests"));
@@ -100,12 +99,14 @@ fn who_changes_much_waits_and_nobody_else_does() {
     let (ann, bob) = (user(1000), user(1001));
     let (first, second) = (connect(&mut hub, &ann), connect(&mut hub, &bob));
     let waits = asked("non-preemptible", 1, None);
-    let request = hub.request(&ann, first, waits.clone()).expect("room");
+    let three = asked("non-preemptible", 3, None);
+    let request = hub.request(&ann, first, three).expect("room");
     hub.spend(1000, crate::budget::BURST_BYTES + (60 << 20));
     assert!(why(hub.request(&ann, first, waits.clone())).contains("too many, or too large"));
     assert!(why(hub.connect(&ann, "it")).contains("too many, or too large"));
-    let update = Change { request, nodes: 2, ..Change::default() };
-    assert!(why(hub.update(&ann, first, update)).contains("too many, or too large"));
+    let update = |nodes| Change { request, nodes, ..Change::default() };
+    assert!(why(hub.update(&ann, first, update(4))).contains("too large; try again in 1"));
+    hub.update(&ann, first, update(2)).expect("nodes are given back");
     hub.request(&bob, second, waits.clone()).expect("it is another's");
     let root = Caller { is_operator: true, ..ann.clone() };
     hub.request(&root, first, waits).expect("an operator's");
@@ -124,6 +125,69 @@ fn changes_are_counted_for_the_user_who_makes_them() {
     assert!(hub.spent_bytes(1000) > 0);
     assert_eq!(hub.spent_bytes(1001), 0);
     fs::remove_dir_all(&directory).expect("its own");
+}
+
+/// What a pass changes counts as well: an announced update makes it change the session.
+#[test]
+fn changes_of_a_pass_are_counted_for_the_users_of_the_sessions() {
+    let directory = directory("pass-budget");
+    let mut hub = kept(&directory.join("kept"));
+    let (ann, bob) = (user(1000), user(1001));
+    let (first, second) = (connect(&mut hub, &ann), connect(&mut hub, &bob));
+    hub.request(&ann, first, asked("non-preemptible", 5, None)).expect("room");
+    hub.request(&bob, second, asked("non-preemptible", 5, None)).expect("room");
+    let before = [1000, 1001].map(|uid| hub.spent_bytes(uid));
+    hub.work().expect("it can be kept");
+    // Either session was stored once more, with its nodes.
+    let after = [1000, 1001].map(|uid| hub.spent_bytes(uid));
+    assert!(after[0] > before[0] && after[1] > before[1], "{before:?} {after:?}");
+    fs::remove_dir_all(&directory).expect("its own");
+}
+
+#[test]
+fn wasted_time_is_stored_before_it_is_answered() {
+    let journal = directory("waste").join("kept");
+    let mut hub = kept(&journal);
+    let ann = user(1000);
+    let session = connect(&mut hub, &ann);
+    hub.waste(&ann, session, 7_000_000_000).expect("its own");
+    drop(hub);
+    let hub = kept(&journal);
+    assert_eq!(hub.accounts(&ann)[0].wasted_node_s, 7);
+}
+
+/// All limits are those of an account, which may have thousands of subordinate users.
+#[test]
+fn a_subordinate_user_begins_no_session() {
+    let mut hub = hub();
+    let sub = Caller { account: 1000, ..user(100_001) };
+    let refused = why(hub.connect(&sub, "it"));
+    let owner = pbs_socket::user_name(1000);
+    assert!(refused.contains(&format!("user 100001 is subordinate to {owner}")), "{refused}");
+    assert!(refused.ends_with(&format!("connect as {owner}")), "{refused}");
+    assert_eq!(hub.session_count(), 0);
+    connect(&mut hub, &user(1000));
+}
+
+#[test]
+fn a_pre_allocation_hides_no_more_nodes_than_it_has() {
+    let limits = pbs_rms::Limits { nodes: 6, ..pbs_rms::Limits::default() };
+    let policy = Policy { limits, ..settings().policy };
+    let mut hub = Hub::open(Settings { policy, ..settings() }, None).expect("it needs nothing");
+    let ann = user(1000);
+    let (first, second) = (connect(&mut hub, &ann), connect(&mut hub, &ann));
+    let hour = Some(3_600_000_000_000);
+    let outer = hub.request(&ann, first, asked("pre-allocation", 1, hour)).expect("room");
+    let inside = Asked { coalloc: Some(outer), ..asked("non-preemptible", 1, hour) };
+    let inside = hub.request(&ann, first, inside).expect("room");
+    hub.request(&ann, second, asked("non-preemptible", 3, hour)).expect("four in all");
+    let large = Asked { coalloc: Some(outer), ..asked("non-preemptible", 6, hour) };
+    assert!(why(hub.request(&ann, first, large)).contains("in all sessions"));
+    let update = |nodes| Change { request: inside, nodes, ..Change::default() };
+    assert!(why(hub.update(&ann, first, update(6))).contains("in all sessions"));
+    let after = Asked { next: Some(inside), ..asked("non-preemptible", 4, hour) };
+    assert!(why(hub.request(&ann, first, after)).contains("in all sessions"));
+    hub.update(&ann, first, update(3)).expect("six in all");
 }
 
 #[test]
@@ -179,7 +243,7 @@ fn nodes_are_not_kept_longer_than_an_operator_wants() {
     assert!(why(hub.request(&ann, session, next(4))).contains("at most 3 h"));
     let second = hub.request(&ann, session, next(3)).expect("eight hours in all");
     let third = Asked { next: Some(second), ..of_hours(1) };
-    assert!(why(hub.request(&ann, session, third)).contains("release them"));
+    assert!(why(hub.request(&ann, session, third)).contains("release the nodes"));
     hub.work().expect("nothing is kept");
     // An application that becomes smaller has used nothing of the time yet.
     let request = hub.request(&ann, session, of_hours(8)).expect("it is short enough");
@@ -191,6 +255,60 @@ fn nodes_are_not_kept_longer_than_an_operator_wants() {
     hub.request(&ann, session, asked("preemptible", 2, None)).expect("it is preemptible");
     let root = Caller { is_operator: true, ..user(0) };
     hub.request(&root, session, of_hours(100)).expect("an operator's");
+}
+
+#[test]
+fn no_chain_keeps_nodes_longer_than_an_operator_wants() {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    let settings = || Settings { longest_ns: 8 * HOUR_NS, ..settings() };
+    let journal = directory("longest").join("kept");
+    let mut hub = Hub::open(settings(), Some(&journal)).expect("it needs nothing");
+    let ann = user(1000);
+    let session = connect(&mut hub, &ann);
+    let ask = |ns| asked("non-preemptible", 2, Some(ns));
+    let change = |request, hours: u64| Change {
+        request,
+        nodes: 2,
+        duration_ns: Some(hours * HOUR_NS),
+        ..Change::default()
+    };
+    // A chain of requests for next to no time, of which each waiting one is to last longer.
+    let first = hub.request(&ann, session, ask(HOUR_NS)).expect("it is short");
+    let second = Asked { next: Some(first), ..ask(1) };
+    let second = hub.request(&ann, session, second).expect("it is short");
+    let third = Asked { next: Some(second), ..ask(HOUR_NS) };
+    let third = hub.request(&ann, session, third).expect("it is short");
+    assert!(why(hub.update(&ann, session, change(second, 7))).contains("at most 6 h"));
+    let made = hub.update(&ann, session, change(second, 5)).expect("seven hours in all");
+    // It is the same request, and no other one has its nodes until then.
+    assert_eq!((made.request, made.until), (second, None));
+    assert!(why(hub.update(&ann, session, change(third, 3))).contains("at most 2 h"));
+    hub.disconnect(&ann, session).expect("its own");
+
+    // An announced update has a request that waits, and one that follows.
+    let session = connect(&mut hub, &ann);
+    let first = hub.request(&ann, session, ask(5 * HOUR_NS)).expect("it is short");
+    hub.work().expect("it can be kept");
+    let announced = Change { announce_ns: Some(4 * HOUR_NS), ..change(first, 3) };
+    let made = hub.update(&ann, session, announced).expect("seven hours in all");
+    assert!(made.until.is_some());
+    let longer = |hub: &mut Hub| why(hub.update(&ann, session, change(made.request, 5)));
+    assert!(longer(&mut hub).contains("nodes may be kept for at most 8 h"));
+    // And after a crash.
+    drop(hub);
+    let mut hub = Hub::open(settings(), Some(&journal)).expect("what was kept can be used");
+    assert!(longer(&mut hub).contains("nodes may be kept for at most 8 h"));
+    // Updates one after the other: the manager knows since when it has the nodes.
+    let third = ask(8 * HOUR_NS);
+    let third = hub.request(&ann, session, third).expect("it is short");
+    hub.work().expect("it can be kept");
+    sleep(Duration::from_millis(2));
+    let third = hub.update(&ann, session, change(third, 7)).expect("it is shorter").request;
+    hub.work().expect("it can be kept");
+    assert!(why(hub.update(&ann, session, change(third, 8))).contains("at most"));
+    drop(hub);
+    let mut hub = Hub::open(settings(), Some(&journal)).expect("what was kept can be used");
+    assert!(why(hub.update(&ann, session, change(third, 8))).contains("at most"));
 }
 
 #[test]
@@ -319,6 +437,7 @@ fn what_is_kept_is_nobody_else_s_business() {
     connect(&mut hub, &user(1000));
     assert_eq!(mode(&journal) & 0o077, 0);
     assert_eq!(fs::read_to_string(&precious).expect("it is there"), "precious");
+    drop(hub);
     // One that is a link remains one.
     let link = directory.join("link");
     symlink(&journal, &link).expect("it can be");
@@ -395,11 +514,30 @@ fn a_clock_that_was_set_back_makes_no_room() {
     let text = fs::read_to_string(&journal).expect("it is there");
     let later = (started_ns + 3_600_000_000_000).to_string();
     fs::write(&journal, text.replace(&started_ns.to_string(), &later)).expect("it can be");
+    drop(hub);
     let mut hub = kept(&journal);
     let other = connect(&mut hub, &bob);
     hub.request(&bob, other, asked("non-preemptible", 10, Some(1_000_000))).expect("it may wait");
     hub.work().expect("it can be kept");
     assert_eq!(of(&hub, other).requests[0].started_unix_ns, None);
+    // Nor does it make a session pay twice for the time up to which its account was complete.
+    drop(hub);
+    let journal = directory("accounted").join("kept");
+    let mut hub = kept(&journal);
+    connect(&mut hub, &ann);
+    let text = fs::read_to_string(&journal).expect("it is there");
+    let (before, after) = text.rsplit_once("\"accounted_ns\":").expect("it is kept");
+    let end = after.find(|digit: char| !digit.is_ascii_digit()).expect("it ends");
+    let later = after[..end].parse::<u64>().expect("a number") + 3_600_000_000_000;
+    fs::write(&journal, format!("{before}\"accounted_ns\":{later}{}", &after[end..]))
+        .expect("it can be");
+    drop(hub);
+    let mut hub = kept(&journal);
+    let session = connect(&mut hub, &ann);
+    let request = hub.request(&ann, session, asked("non-preemptible", 1, None)).expect("room");
+    hub.work().expect("it can be kept");
+    let held = of(&hub, session).requests.into_iter().find(|held| held.request == request);
+    assert!(held.is_some_and(|held| held.started_unix_ns >= Some(later)));
 }
 
 /// Numbers that are the same each time.

@@ -203,7 +203,10 @@ fn an_impossible_request_is_refused_and_changes_nothing() {
         other => panic!("{other:?}"),
     };
     assert!(why(asked("non-preemptible", 11)).contains("more than the 10"));
-    assert!(why(asked("whatever", 1)).contains("kind must be"));
+    assert!(why(asked("whatever", 1)).contains("kind is \"whatever\"; it must be"));
+    let mut prefers = asked("preemptible", 1);
+    prefers.preferred = Some(vec![1, 2, 3]);
+    assert!(why(prefers).contains("3 nodes are preferred and 1 requested"));
     let mut both = asked("preemptible", 1);
     both.coalloc = Some(1);
     assert!(why(both.clone()).contains("this session has no request 1"));
@@ -211,35 +214,37 @@ fn an_impossible_request_is_refused_and_changes_nothing() {
     assert!(why(both).contains("not on two"));
     let mut far = asked("preemptible", 1);
     far.cluster = 3;
-    assert!(why(far).contains("no cluster 3"));
+    assert!(why(far).contains("no cluster 3; the only one is cluster 0"));
     assert!(client.sessions().expect("all")[0].requests.is_empty());
 }
 
 #[test]
 fn a_crash_loses_nothing() {
     let journal = directory("crash").join("kept");
-    let open = || Hub::open(settings(), Some(&journal)).expect("a hub");
-    let serve_once = |name: &str| {
+    let serve_once = |name: &str, journal: &Path| {
         let path = directory(name).join("rms.sock");
         let listener = pbs_socket::listen(&path).expect("nobody listens there");
-        let journal = journal.clone();
+        let journal = journal.to_path_buf();
         thread::spawn(move || {
             let hub = Hub::open(settings(), Some(&journal)).expect("a hub");
             serve(listener, hub)
         });
         path
     };
-    let path = serve_once("crash-1");
+    let path = serve_once("crash-1", &journal);
     let mut client = Client::connect_to(&path).expect("it serves");
     let session = client.connect("survivor").expect("a session").session;
     let heard = monitor(&path, session);
     let request = client.request(session, &asked("non-preemptible", 4)).expect("room");
     next(&heard, "started");
-    // The first one is still there, but nobody asks it any more: as if it had been killed.
-    let copy = journal.with_extension("copy");
+    // Another one finds the file as if the first one had been killed now.
+    let (copy, next_one) = (journal.with_extension("copy"), journal.with_extension("next"));
     std::fs::copy(&journal, &copy).expect("it is there");
-    assert_eq!(open().session_count(), 1);
-    let path = serve_once("crash-2");
+    std::fs::copy(&journal, &next_one).expect("it is there");
+    let open = Hub::open(settings(), Some(&copy)).expect("a hub");
+    assert_eq!(open.session_count(), 1);
+    drop(open);
+    let path = serve_once("crash-2", &next_one);
     let heard = monitor(&path, session);
     let started = next(&heard, "started");
     assert_eq!(started.request, Some(request));
