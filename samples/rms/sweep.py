@@ -20,6 +20,8 @@ import time
 import varlink
 
 INTERFACE = "org.sched-pbs.Rms"
+# Index of the cluster whose nodes it has: the first one of the manager.
+CLUSTER = 0
 
 
 def now_of(cap):
@@ -61,7 +63,7 @@ class Sweep:
         nodes = min(nodes, self.most)
         if self.request is None:
             if nodes > 0:
-                asked = {"cluster": 0, "nodes": nodes, "kind": "preemptible"}
+                asked = {"cluster": CLUSTER, "nodes": nodes, "kind": "preemptible"}
                 self.request = self.calls.Request(self.session, asked)["request"]
             return
         if nodes == len(self.tasks):
@@ -96,6 +98,9 @@ class Sweep:
     def hear(self, notice):
         kind = notice["kind"]
         if kind == "views":
+            # Those of other clusters are not about its nodes.
+            if notice["views"]["cluster"] != CLUSTER:
+                return
             self.seen = now_of(notice["views"]["preemptible"])
             self.resize(self.seen)
         elif kind == "started" and notice["request"] == self.request:

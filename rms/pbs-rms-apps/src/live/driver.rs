@@ -15,6 +15,8 @@ use pbs_uapi::clock::unix_ns;
 use crate::live::clock::Clock;
 use crate::live::tasks::{TaskNews, Tasks};
 
+/// Index of the cluster whose nodes an application has: the first one of the manager.
+const CLUSTER: u64 = 0;
 /// No wait is longer: whoever wants it to end need not wait for long.
 const LOOK: Duration = Duration::from_millis(200);
 /// Interval at which the state of tasks is checked.
@@ -81,7 +83,26 @@ pub enum News {
     Violation {
         /// Time of the model.
         at_ns: u64,
+        /// Reason, if the manager gave one.
+        why: Option<String>,
     },
+}
+
+/// Reason for which a run is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// The application has ended.
+    Complete,
+    /// The caller did not want it to go on.
+    Stopped,
+    /// The manager refused the only request of the application.
+    Refused,
+    /// Nodes were kept for too long, and the session has ended.
+    Violation,
+    /// Someone else has ended the session.
+    Closed,
+    /// The manager has closed the connection.
+    Disconnected,
 }
 
 /// A request that the model knows by a label.
@@ -131,7 +152,10 @@ pub struct Driver<A> {
     /// Running task of each node.
     running: BTreeMap<u32, Task>,
     looked: Instant,
-    is_over: bool,
+    /// Wishes that it has since it has connected: what becomes of them is news.
+    first: Vec<Wish>,
+    /// Reason for which the session is over.
+    over: Option<RunEnd>,
 }
 
 impl<A: Application> Driver<A> {
@@ -151,8 +175,8 @@ impl<A: Application> Driver<A> {
             }
         });
         let clock = Clock::new(speed);
-        let wishes = model.connect(clock.now_ns());
-        let mut driver = Self {
+        let first = model.connect(clock.now_ns());
+        Ok(Self {
             model,
             clock,
             calls,
@@ -166,10 +190,9 @@ impl<A: Application> Driver<A> {
             tasks: None,
             running: BTreeMap::new(),
             looked: Instant::now(),
-            is_over: false,
-        };
-        driver.fulfil(wishes, &mut |_| ())?;
-        Ok(driver)
+            first,
+            over: None,
+        })
     }
 
     /// The cluster of which its nodes are.
@@ -188,12 +211,29 @@ impl<A: Application> Driver<A> {
     }
 
     /// Runs until the application has ended, its session is over, or `goes_on` returns `false`.
+    ///
+    /// # Errors
+    ///
+    /// The manager does not answer, or the notices of the session are lost.
     pub fn run(
         &mut self,
         mut goes_on: impl FnMut(&A) -> bool,
         mut news: impl FnMut(News),
-    ) -> Result<(), Failure> {
-        while !self.is_over && !self.model.has_ended() && goes_on(&self.model) {
+    ) -> Result<RunEnd, Failure> {
+        let first = std::mem::take(&mut self.first);
+        if self.begin(first, &mut news)? {
+            return Ok(RunEnd::Refused);
+        }
+        loop {
+            if let Some(over) = self.over {
+                return Ok(over);
+            }
+            if self.model.has_ended() {
+                return Ok(RunEnd::Complete);
+            }
+            if !goes_on(&self.model) {
+                return Ok(RunEnd::Stopped);
+            }
             let next_ns = self.model.next_ns();
             let look = if self.running.is_empty() {
                 LOOK
@@ -207,7 +247,7 @@ impl<A: Application> Driver<A> {
                     true
                 }
                 Err(RecvTimeoutError::Timeout) => false,
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Disconnected) => return Ok(RunEnd::Disconnected),
             };
             let now_ns = self.clock.now_ns();
             let is_woken = self.model.next_ns().is_some_and(|ns| ns <= now_ns);
@@ -217,26 +257,35 @@ impl<A: Application> Driver<A> {
             }
             self.hear_all(&mut news)?;
             let now_ns = self.clock.now_ns();
-            if self.model.next_ns().is_some_and(|ns| ns <= now_ns) && !self.is_over {
+            if self.model.next_ns().is_some_and(|ns| ns <= now_ns) && self.over.is_none() {
                 let wishes = self.model.wake(now_ns);
                 self.fulfil(wishes, &mut news)?;
             }
         }
-        Ok(())
     }
 
-    /// Hears all that has come, but views only where no later one has: what one shows for later
-    /// may have been for now when it is heard.
+    /// Sends the first wishes. Returns whether the application waits in vain: it has made requests,
+    /// and none of them was taken.
+    fn begin(&mut self, first: Vec<Wish>, news: &mut impl FnMut(News)) -> Result<bool, Failure> {
+        let requests = first.iter().any(|wish| matches!(wish, Wish::Request(_)));
+        self.fulfil(first, news)?;
+        let waits = self.labels.is_empty() && self.model.next_ns().is_none();
+        Ok(requests && waits && !self.model.has_ended())
+    }
+
+    /// Hears all that has come, but views only where no later ones of the same cluster have: what
+    /// one shows for later may have been for now when it is heard.
     fn hear_all(&mut self, news: &mut impl FnMut(News)) -> Result<(), Failure> {
+        let seen = |notice: &Notice| notice.views.as_ref().map(|views| views.cluster);
         loop {
             while let Ok(notice) = self.notices.try_recv() {
                 self.waiting.push_back(notice?);
             }
-            let Some(notice) = self.waiting.pop_front().filter(|_| !self.is_over) else {
+            let Some(notice) = self.waiting.pop_front().filter(|_| self.over.is_none()) else {
                 return Ok(());
             };
-            let is_views = |notice: &Notice| notice.kind == "views";
-            if !is_views(&notice) || !self.waiting.iter().any(is_views) {
+            let cluster = seen(&notice);
+            if cluster.is_none() || !self.waiting.iter().any(|later| seen(later) == cluster) {
                 self.hear(&notice, news)?;
             }
         }
@@ -245,7 +294,7 @@ impl<A: Application> Driver<A> {
     /// Ends the session with all that it has.
     pub fn disconnect(mut self) -> Result<A, Failure> {
         self.kill_where(|_| true, &mut |_| ());
-        if !self.is_over {
+        if self.over.is_none() {
             self.calls.disconnect(self.session)?;
         }
         Ok(self.model)
@@ -310,7 +359,11 @@ impl<A: Application> Driver<A> {
             found.map(|(&label, held)| (label, held.request))
         };
         let wishes = match notice.kind.as_str() {
+            // Those of other clusters are not about its nodes.
             "views" => notice.views.as_ref().map_or_else(Vec::new, |views| {
+                if views.cluster != CLUSTER {
+                    return Vec::new();
+                }
                 let both = [&views.non_preemptible, &views.preemptible];
                 let [non_preemptible, preemptible] = both.map(|cap| self.clock.view(cap));
                 let views = Views { non_preemptible: &non_preemptible, preemptible: &preemptible };
@@ -337,7 +390,7 @@ impl<A: Application> Driver<A> {
                 wishes
             }
             "refused" => {
-                news(News::Refused { at_ns: now_ns, why: None });
+                news(News::Refused { at_ns: now_ns, why: notice.why.clone() });
                 let label = of(notice.request, &self.labels);
                 label.map_or_else(Vec::new, |(label, _)| self.model.refused(now_ns, label))
             }
@@ -352,13 +405,13 @@ impl<A: Application> Driver<A> {
                 })
             }
             "violation" => {
-                news(News::Violation { at_ns: now_ns });
-                self.is_over = true;
+                news(News::Violation { at_ns: now_ns, why: notice.why.clone() });
+                self.over = Some(RunEnd::Violation);
                 self.kill_where(|_| true, news);
                 Vec::new()
             }
             "closed" => {
-                self.is_over = true;
+                self.over.get_or_insert(RunEnd::Closed);
                 self.kill_where(|_| true, news);
                 Vec::new()
             }
@@ -463,6 +516,9 @@ impl<A: Application> Driver<A> {
 
     fn send(&mut self, wish: &Wish, news: &mut impl FnMut(News)) -> Result<(), Failure> {
         match wish {
+            // The refusal of the other request was told, and this one would hang on nothing.
+            Wish::Request(Request { how: How::Coalloc(label) | How::Next(label), .. })
+                if !self.labels.contains_key(label) => {}
             Wish::Request(request) => {
                 let asked = self.asked(request);
                 let held = HeldRequest {
@@ -554,7 +610,7 @@ impl<A: Application> Driver<A> {
             How::Next(label) => (None, of(label)),
         };
         Asked {
-            cluster: 0,
+            cluster: CLUSTER,
             nodes: request.nodes,
             duration_ns: self.clock.real_ns(request.duration_ns),
             kind: match request.kind {

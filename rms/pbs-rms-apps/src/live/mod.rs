@@ -16,5 +16,5 @@ mod clock;
 mod driver;
 mod tasks;
 
-pub use driver::{Driver, News};
+pub use driver::{Driver, News, RunEnd};
 pub use tasks::{TaskNews, Tasks};

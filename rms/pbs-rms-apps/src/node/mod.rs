@@ -10,4 +10,4 @@ mod jobs;
 mod warden;
 
 pub use jobs::Jobs;
-pub use warden::{Cancelled, Warden};
+pub use warden::{Cancelled, Looked, Warden};

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use pbs_node_api::{Client, Failure, Filter, Job, JobKey};
+use pbs_node_api::{Client, Failure, Filter, Job, JobKey, Refusal};
 use pbs_rms_api as rms;
 
 /// A job that was cancelled.
@@ -21,6 +21,15 @@ pub struct Cancelled {
     pub uid: u32,
     /// The CPU that is not its user's.
     pub cpu: u32,
+}
+
+/// Result of a look at the CPUs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// Jobs that were cancelled.
+    pub cancelled: Vec<Cancelled>,
+    /// In words, jobs that could not be cancelled, and why.
+    pub trouble: Option<String>,
 }
 
 /// Looks after the CPUs of a manager's clusters.
@@ -44,13 +53,13 @@ impl Warden {
     /// # Errors
     ///
     /// In words, which of the two services does not answer. Nothing was cancelled then.
-    pub fn look(&self) -> Result<Vec<Cancelled>, String> {
+    pub fn look(&self) -> Result<Looked, String> {
         let said = |path: &Path, what: String| format!("{}: {what}", path.display());
         let of_node = |failure: Failure| said(&self.node, failure.to_string());
         let mut node = Client::connect(&self.node).map_err(of_node)?;
         let jobs = node.list(&Filter::default()).map_err(of_node)?;
         if jobs.iter().all(|job| job.cpus.is_none()) {
-            return Ok(Vec::new());
+            return Ok(Looked::default());
         }
         // After the jobs: a job begins when its user has got the CPU, so that whoever has none
         // now does not have it any more.
@@ -58,20 +67,24 @@ impl Warden {
         let manager = rms::Client::connect_to(&self.manager);
         let sessions = manager.and_then(|mut manager| manager.sessions());
         let held = self.held(&sessions.map_err(of_manager)?);
-        let mut cancelled = Vec::new();
+        let mut looked = Looked::default();
         for job in &jobs {
             let Some((uid, cpu)) = self.trespass(job, &held) else {
                 continue;
             };
             let key = JobKey { number: Some(job.number), name: None };
             match node.cancel(&key) {
-                Ok(_) => cancelled.push(Cancelled { number: job.number, uid, cpu }),
-                // It may be over already.
-                Err(Failure::Refused(_)) => {}
+                Ok(_) => looked.cancelled.push(Cancelled { number: job.number, uid, cpu }),
+                Err(Failure::Refused(refusal)) if is_over(&refusal) => {}
+                Err(Failure::Refused(refusal)) => {
+                    let why = trouble(job.number, uid, cpu, &refusal);
+                    // The others will hardly have another reason.
+                    looked.trouble.get_or_insert(why);
+                }
                 Err(failure) => return Err(of_node(failure)),
             }
         }
-        Ok(cancelled)
+        Ok(looked)
     }
 
     /// Returns the user of each allocated CPU.
@@ -98,6 +111,18 @@ impl Warden {
         let cpu = cpus.find(|cpu| of_cluster(cpu) && !has(cpu))?;
         Some((uid, *cpu))
     }
+}
+
+/// Whether a job could not be cancelled because it is over.
+fn is_over(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::NoSuchJob { .. } | Refusal::NotInState { .. })
+}
+
+fn trouble(number: u64, uid: u32, cpu: u32, refusal: &Refusal) -> String {
+    format!(
+        "job {number} of user {uid} can't be cancelled, although the user does not have CPU {cpu}: \
+         {refusal}"
+    )
 }
 
 #[cfg(test)]
@@ -140,5 +165,22 @@ mod tests {
         let mut there = session(7, &[0, 1]);
         there.requests[0].cluster = 1;
         assert_eq!(warden.held(&[there]).keys().collect::<Vec<_>>(), [&5]);
+    }
+
+    #[test]
+    fn only_a_job_that_is_over_need_not_be_cancelled() {
+        assert!(is_over(&Refusal::NoSuchJob { job: "7".into() }));
+        assert!(is_over(&Refusal::NotInState { what: "over".into() }));
+        let others = [
+            Refusal::NotPermitted { what: "cancelling job 7".into() },
+            Refusal::Busy,
+            Refusal::Failed { why: "no space".into() },
+        ];
+        for refusal in others {
+            assert!(!is_over(&refusal));
+            let told = trouble(7, 1000, 3, &refusal);
+            assert!(told.contains("job 7") && told.contains("CPU 3"), "{told}");
+            assert!(told.ends_with(&refusal.to_string()), "{told}");
+        }
     }
 }
