@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use pbs_launch::signals::Signals;
 use pbs_node_api::Submission;
 use pbs_rms_api::Cluster;
-use pbs_rms_apps::live::{Driver, News};
+use pbs_rms_apps::live::{Driver, News, RunEnd};
 use pbs_rms_apps::node::Jobs;
 use pbs_rms_apps::study::{Sample, TARGET};
 use pbs_rms_apps::{
@@ -249,13 +249,15 @@ fn line(news: News) -> (Line, String) {
             (Line { why, ..of(at_ns, "trouble") }, text)
         }
         News::Refused { at_ns, why } => {
-            let because = why.as_deref().unwrap_or("the cluster has fewer nodes");
-            let text = format!("refused: {because}");
+            let because = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+            let text = format!("refused{because}");
             (Line { why, ..of(at_ns, "refused") }, text)
         }
-        News::Violation { at_ns } => {
-            let text = "nodes were not released in time: the session has ended";
-            (of(at_ns, "violation"), text.into())
+        News::Violation { at_ns, why } => {
+            let because = why.as_ref().map_or(String::new(), |why| format!(": {why}"));
+            let text =
+                format!("nodes were not released in time, and the session has ended{because}");
+            (Line { why, ..of(at_ns, "violation") }, text)
         }
     }
 }
@@ -349,12 +351,7 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
             ("amr", Box::new(Amr::new(steps, nodes, updates)))
         }
     };
-    let failed = |failure: pbs_rms_api::Failure| {
-        let socket = options.manager.socket.display();
-        Failure::Failed(format!(
-            "{socket}: {failure}; start a resource manager with pbsctl rms serve"
-        ))
-    };
+    let failed = |failure| failed(&options.manager.socket, &failure);
     let firsts = first_tasks(&options.model, &options.job)?;
     let submissions = options.job.iter().map(|file| submission(file, &Terms::default()));
     let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
@@ -375,12 +372,18 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
     let begin = Instant::now();
     let stop = options.stop.map(Duration::from_nanos);
     let mut printed = Ok(());
+    let (mut bad_tasks, mut refused) = (0, None);
     let ran = driver.run(
         |_| {
             let is_time = stop.is_some_and(|stop| begin.elapsed() >= stop);
             !is_time && !signals.want_stop().unwrap_or(true)
         },
         |news| {
+            match &news {
+                News::TaskEnded { outcome, .. } => bad_tasks += u64::from(is_bad(outcome)),
+                News::Refused { why, .. } => refused.clone_from(why),
+                _ => {}
+            }
             let (line, text) = line(news);
             if printed.is_ok() {
                 let at = line.at_ns as f64 / SECOND_NS as f64;
@@ -390,8 +393,85 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
     );
     // Tasks end with the session, whatever became of that.
     let ended = driver.disconnect();
-    ran.map_err(failed)?;
+    let ran = ran.map_err(failed)?;
     printed?;
     ended.map_err(failed)?;
-    Ok(ExitCode::SUCCESS)
+    match failure_of(ran, bad_tasks, refused) {
+        Some(why) => Err(Failure::Failed(why)),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn failed(socket: &Path, failure: &pbs_rms_api::Failure) -> Failure {
+    let hint = match failure {
+        pbs_rms_api::Failure::Connection(_) => "; start a resource manager with pbsctl rms serve",
+        pbs_rms_api::Failure::Refused(_) => "",
+    };
+    Failure::Failed(format!("{}: {failure}{hint}", socket.display()))
+}
+
+/// Whether a task has failed. One that its application has killed, or of which nobody knows how it
+/// has ended, has not.
+fn is_bad(outcome: &str) -> bool {
+    !matches!(outcome, "complete" | "killed" | "unknown")
+}
+
+/// Describes the failure of a run, if it has not done what it was to do.
+fn failure_of(ran: RunEnd, bad_tasks: u64, refused: Option<String>) -> Option<String> {
+    let tasks = || {
+        let tasks = counted(bad_tasks, "task has", "tasks have");
+        (bad_tasks > 0).then(|| format!("{tasks} failed"))
+    };
+    match ran {
+        RunEnd::Complete | RunEnd::Stopped => tasks(),
+        RunEnd::Refused => {
+            let why = refused.unwrap_or_else(|| "the manager gave no reason".into());
+            Some(format!("its requests were refused: {why}"))
+        }
+        RunEnd::Violation => {
+            Some("nodes were not released in time, and the session has ended".into())
+        }
+        RunEnd::Closed => Some("someone else has ended the session".into()),
+        RunEnd::Disconnected => Some(
+            "the resource manager has closed the connection; start it with pbsctl rms serve".into(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_run_that_has_done_its_work_succeeds() {
+        let of = |ran, bad_tasks| failure_of(ran, bad_tasks, Some("11 nodes".into()));
+        assert_eq!([of(RunEnd::Complete, 0), of(RunEnd::Stopped, 0)], [None, None]);
+        assert_eq!(of(RunEnd::Complete, 1).as_deref(), Some("1 task has failed"));
+        assert_eq!(of(RunEnd::Stopped, 2).as_deref(), Some("2 tasks have failed"));
+        let all = [RunEnd::Refused, RunEnd::Violation, RunEnd::Closed, RunEnd::Disconnected];
+        assert!(all.iter().all(|&ran| of(ran, 0).is_some()));
+        assert!(of(RunEnd::Refused, 0).is_some_and(|why| why.ends_with("11 nodes")));
+        assert_eq!(["complete", "unknown", "exit status 1"].map(is_bad), [false, false, true]);
+    }
+
+    #[test]
+    fn a_refusal_is_no_missing_manager() {
+        let refusal = pbs_rms_api::Refusal::TooManySessions { most: 3 };
+        let text = |failure| match failed(Path::new("rms.sock"), &failure) {
+            Failure::Failed(text) => text,
+            other => panic!("{other:?}"),
+        };
+        let refused = text(pbs_rms_api::Failure::Refused(refusal));
+        assert!(refused.ends_with("end some first"), "{refused}");
+        let io = std::io::Error::from(std::io::ErrorKind::NotFound);
+        let gone = text(pbs_rms_api::Failure::Connection(io.into()));
+        assert!(gone.ends_with("start a resource manager with pbsctl rms serve"), "{gone}");
+    }
+
+    #[test]
+    fn reasons_of_the_manager_are_passed_on() {
+        let news = News::Refused { at_ns: 0, why: Some("its predecessor has ended".into()) };
+        assert_eq!(line(news).1, "refused: its predecessor has ended");
+        assert_eq!(line(News::Refused { at_ns: 0, why: None }).1, "refused");
+    }
 }

@@ -2,6 +2,7 @@
 //! The commands for applications that evolve, and for their resource manager.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
@@ -10,8 +11,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use pbs_job::cpus_of_list;
 use pbs_rms::{Kind, Limits, NodeChoice, PlacementOrder, Policy, Prices};
-use pbs_rms_api::{Account, Cap, Change, Client, ClusterNodes, Held, Session, View};
-use pbs_rms_apps::node::{Cancelled, Warden};
+use pbs_rms_api::{Account, Cap, Change, Client, ClusterNodes, Held, Refusal, Session, View};
+use pbs_rms_apps::node::{Cancelled, Looked, Warden};
 use pbs_rms_server::{serve, Hub, Managed, Settings};
 use pbs_text::{append_line, columns};
 use serde::Serialize;
@@ -158,8 +159,8 @@ struct ServeOptions {
     #[arg(long, value_name = "N", default_value_t = 64)]
     most_sessions: usize,
 
-    /// Longest time for which a request, or several one after the other, may keep nodes that are not
-    /// preemptible; operators may keep them longer
+    /// Longest time for which a request, or several one after the other, may keep nodes that are
+    /// not preemptible; operators may keep them longer
     #[arg(long, value_name = "TIME", value_parser = quantities::ns)]
     longest: Option<u64>,
 
@@ -289,7 +290,7 @@ struct Changed {
     until: Option<u64>,
 }
 
-fn failed(failure: pbs_rms_api::Failure) -> Failure {
+fn failed(failure: impl fmt::Display) -> Failure {
     Failure::Failed(failure.to_string())
 }
 
@@ -308,15 +309,18 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
         RmsCommand::Apps(options) => return apps::apps(out.named("apps"), options),
         RmsCommand::Serve(serving) => serve_at(socket, serving)?,
         RmsCommand::Requests { session } => {
-            let mut sessions = connect(socket)?.sessions().map_err(failed)?;
-            sessions.retain(|it| session.is_none_or(|number| it.session == number));
+            let mut client = connect(socket)?;
+            let sessions = of_number(client.sessions().map_err(failed)?, *session)?;
+            let names = cluster_names(&mut client)?;
             let all = Sessions { sessions };
-            out.named("rms-requests").print(&all, || requests_text(&all.sessions))?;
+            out.named("rms-requests").print(&all, || requests_text(&all.sessions, &names))?;
         }
         RmsCommand::Views { session } => {
-            let views = connect(socket)?.views(*session).map_err(failed)?;
+            let mut client = connect(socket)?;
+            let views = client.views(*session).map_err(failed)?;
+            let names = cluster_names(&mut client)?;
             let seen = Seen { views };
-            out.named("rms-views").print(&seen, || views_text(&seen.views))?;
+            out.named("rms-views").print(&seen, || views_text(&seen.views, &names))?;
         }
         RmsCommand::Update(wanted) => {
             let update = Change {
@@ -366,6 +370,24 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
+/// Returns the names of the clusters, in the order of their indices.
+fn cluster_names(client: &mut Client) -> Result<Vec<String>, Failure> {
+    let clusters = client.nodes().map_err(failed)?;
+    Ok(clusters.into_iter().map(|cluster| cluster.name).collect())
+}
+
+/// Returns the session of that number, or all.
+fn of_number(mut sessions: Vec<Session>, number: Option<u64>) -> Result<Vec<Session>, Failure> {
+    let Some(number) = number else {
+        return Ok(sessions);
+    };
+    sessions.retain(|session| session.session == number);
+    if sessions.is_empty() {
+        return Err(failed(Refusal::NoSuchSession { session: number }));
+    }
+    Ok(sessions)
+}
+
 fn changed(
     out: Output,
     session: u64,
@@ -376,7 +398,36 @@ fn changed(
     out.print(&changed, text)
 }
 
+/// Refuses clusters of which two have the same name, or a CPU.
+fn check_clusters(clusters: &[Managed]) -> Result<(), Failure> {
+    let option = |cluster: &Managed| match &cluster.cpus {
+        Some(cpus) => format!("--cluster {}=cpus:{}", cluster.name, numbers(cpus)),
+        None => format!("--cluster {}={}", cluster.name, cluster.nodes),
+    };
+    let mut of_cpu = BTreeMap::new();
+    for (place, cluster) in clusters.iter().enumerate() {
+        if let Some(other) = clusters[..place].iter().find(|other| other.name == cluster.name) {
+            return Err(Failure::Usage(format!(
+                "{} and {} have one name; write another one for either",
+                option(other),
+                option(cluster)
+            )));
+        }
+        for cpu in cluster.cpus.iter().flatten() {
+            if let Some(other) = of_cpu.insert(cpu, cluster) {
+                return Err(Failure::Usage(format!(
+                    "CPU {cpu} is in both {} and {}; leave it out of one",
+                    option(other),
+                    option(cluster)
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
+    check_clusters(&options.cluster)?;
     let price = |kind| {
         let prices = options.price.iter().rev().find(|price| price.0 == kind);
         prices.map_or(0, |price| price.1)
@@ -432,20 +483,20 @@ fn watch_over(socket: &Path, options: &ServeOptions) {
         loop {
             thread::sleep(WATCH);
             let trouble = match warden.look() {
-                Ok(cancelled) => {
+                Ok(Looked { cancelled, trouble }) => {
                     for Cancelled { number, uid, cpu } in cancelled {
                         write_err(&format!(
                             "job {number} of user {uid} is cancelled: the user does not have CPU \
                              {cpu} any more\n"
                         ));
                     }
-                    None
+                    trouble
                 }
-                Err(why) => Some(why),
+                Err(why) => Some(format!("the CPUs are not monitored: {why}")),
             };
-            // A service that does not answer is waited for, and reported once.
+            // It is tried again and again, and reported once.
             if let Some(why) = trouble.as_ref().filter(|_| trouble != told) {
-                write_err(&format!("the CPUs are not monitored: {why}\n"));
+                write_err(&format!("{why}\n"));
             }
             told = trouble;
         }
@@ -456,23 +507,28 @@ fn seconds(ns: u64) -> String {
     format!("{:.1} s", ns as f64 / 1e9)
 }
 
-fn requests_text(sessions: &[Session]) -> String {
+fn requests_text(sessions: &[Session], clusters: &[String]) -> String {
     if sessions.is_empty() {
         return "no sessions\n".into();
     }
-    let titles = ["session", "name", "request", "type", "wants", "for", "state", "nodes"];
+    let titles =
+        ["session", "name", "request", "cluster", "type", "wants", "for", "state", "nodes"];
     let mut rows = vec![titles.map(String::from).to_vec()];
     for session in sessions {
         let first = [session.session.to_string(), session.name.clone()];
         if session.requests.is_empty() {
-            let none = ["-", "-", "-", "-", "idle", "-"].map(String::from);
+            let none = ["-", "-", "-", "-", "-", "idle", "-"].map(String::from);
             rows.push([first.to_vec(), none.to_vec()].concat());
         }
         for request in &session.requests {
-            rows.push([first.to_vec(), request_row(request)].concat());
+            rows.push([first.to_vec(), request_row(request, clusters)].concat());
         }
     }
-    let mut text = columns(&rows, 8);
+    if clusters.len() < 2 {
+        // All are of the only one.
+        rows.iter_mut().for_each(|row| drop(row.remove(3)));
+    }
+    let mut text = columns(&rows, 9);
     for session in sessions.iter().filter(|session| !session.is_monitored) {
         append_line!(
             text,
@@ -483,7 +539,13 @@ fn requests_text(sessions: &[Session]) -> String {
     text
 }
 
-fn request_row(request: &Held) -> Vec<String> {
+/// Returns the name of a cluster, or its index if it has none.
+fn cluster_name(clusters: &[String], cluster: u64) -> String {
+    let name = usize::try_from(cluster).ok().and_then(|cluster| clusters.get(cluster));
+    name.cloned().unwrap_or_else(|| cluster.to_string())
+}
+
+fn request_row(request: &Held, clusters: &[String]) -> Vec<String> {
     let state = match (request.started_unix_ns, request.scheduled_unix_ns) {
         (Some(_), _) => "runs",
         (None, Some(_)) => "planned",
@@ -491,6 +553,7 @@ fn request_row(request: &Held) -> Vec<String> {
     };
     vec![
         request.request.to_string(),
+        cluster_name(clusters, request.cluster),
         request.kind.clone(),
         request.nodes.to_string(),
         request.duration_ns.map_or_else(|| "ever".into(), seconds),
@@ -499,7 +562,7 @@ fn request_row(request: &Held) -> Vec<String> {
     ]
 }
 
-fn views_text(views: &[View]) -> String {
+fn views_text(views: &[View], clusters: &[String]) -> String {
     let titles = ["cluster", "from now", "non-preemptible", "preemptible"];
     let mut rows = vec![titles.map(String::from).to_vec()];
     for view in views {
@@ -512,11 +575,12 @@ fn views_text(views: &[View]) -> String {
                 let before = steps.iter().take_while(|step| step.0 <= from_ns);
                 before.last().map_or(0, |step| step.1).to_string()
             };
-            let cells = [view.cluster.to_string(), seconds(from_ns), at(&both[0]), at(&both[1])];
+            let name = cluster_name(clusters, view.cluster);
+            let cells = [name, seconds(from_ns), at(&both[0]), at(&both[1])];
             rows.push(cells.to_vec());
         }
     }
-    columns(&rows, 0)
+    columns(&rows, 1)
 }
 
 /// From when on, after the begin, how many.
@@ -641,10 +705,58 @@ mod tests {
     fn a_session_that_nothing_monitors_is_marked() {
         let session =
             |session, is_monitored| Session { session, is_monitored, ..Session::default() };
-        let text = requests_text(&[session(3, true), session(4, false)]);
+        let text = requests_text(&[session(3, true), session(4, false)], &[]);
         let marks: Vec<&str> = text.lines().filter(|line| line.contains("monitors")).collect();
         assert_eq!(marks.len(), 1, "{text}");
         assert!(marks[0].contains("session 4"), "{text}");
+    }
+
+    #[test]
+    fn clusters_share_neither_cpus_nor_names() {
+        let check = |texts: &[&str]| {
+            let clusters = texts.iter().map(|text| cluster(text).expect("it is right"));
+            match check_clusters(&clusters.collect::<Vec<_>>()) {
+                Err(Failure::Usage(why)) => why,
+                other => format!("{other:?}"),
+            }
+        };
+        assert_eq!(check(&["a=cpus:0-1", "b=cpus:2-3", "c=4"]), "Ok(())");
+        assert_eq!(
+            check(&["a=cpus:0-2", "c=4", "b=cpus:2-3"]),
+            "CPU 2 is in both --cluster a=cpus:0-2 and --cluster b=cpus:2-3; leave it out of one"
+        );
+        assert_eq!(
+            check(&["a=4", "a=cpus:1"]),
+            "--cluster a=4 and --cluster a=cpus:1 have one name; write another one for either"
+        );
+    }
+
+    #[test]
+    fn a_session_that_is_not_there_is_no_empty_list() {
+        let session = Session { session: 3, ..Session::default() };
+        let of = |number| of_number(vec![session.clone()], number);
+        assert_eq!(of(Some(3)).map(|found| found.len()).ok(), Some(1));
+        assert_eq!(of(None).map(|found| found.len()).ok(), Some(1));
+        let Err(Failure::Failed(why)) = of(Some(99)) else {
+            panic!("there is no such session");
+        };
+        assert!(why.contains("there is no session 99"), "{why}");
+    }
+
+    #[test]
+    fn clusters_have_names_where_there_are_several() {
+        let held = Held { request: 5, cluster: 1, kind: "preemptible".into(), ..Held::default() };
+        let session = Session { session: 3, requests: vec![held], ..Session::default() };
+        let names = ["lab", "hall"].map(String::from);
+        let text = requests_text(std::slice::from_ref(&session), &names);
+        assert!(text.contains("cluster") && text.contains("hall"), "{text}");
+        let text = requests_text(&[session], &names[..1]);
+        assert!(!text.contains("cluster"), "{text}");
+        let cap =
+            Cap { from_unix_ns: 0, steps: vec![pbs_rms_api::Step { duration_ns: None, nodes: 2 }] };
+        let view = View { cluster: 1, non_preemptible: cap.clone(), preemptible: cap };
+        let text = views_text(&[view], &names);
+        assert!(text.lines().last().is_some_and(|line| line.starts_with("hall")), "{text}");
     }
 
     #[test]
