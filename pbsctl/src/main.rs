@@ -109,6 +109,7 @@ fn main() -> ExitCode {
         Verb::Drain(socket) => service::drain(out, &socket, true),
         Verb::Resume(socket) => service::drain(out, &socket, false),
         Verb::Status(socket) => service::status(out, &socket),
+        Verb::SetResource(options) => service::set_resource(out, &options),
         Verb::Jobs(options) => queue::jobs(out, &options),
         Verb::Sim(options) => sim::sim(out, &options),
         Verb::Record(options) => record::record(out, &options),

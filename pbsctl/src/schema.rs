@@ -18,7 +18,7 @@ macro_rules! schemas {
 }
 
 /// The schemas: of files, of planners, and of answers.
-const SCHEMAS: [(&str, &str); 80] = schemas![
+const SCHEMAS: [(&str, &str); 81] = schemas![
     "plan" "job" "graph" "machine" "question" "answer" "admission"
     "pbs.alter" "pbs.apps" "pbs.cancel" "pbs.check" "pbs.cluster" "pbs.cluster-clock"
     "pbs.cluster-doctor" "pbs.cluster-limits" "pbs.cluster-lost" "pbs.cluster-nodes"
@@ -31,8 +31,8 @@ const SCHEMAS: [(&str, &str); 80] = schemas![
     "pbs.interference-predict" "pbs.interference-show" "pbs.job" "pbs.jobs" "pbs.load" "pbs.man"
     "pbs.metrics" "pbs.plan" "pbs.profile" "pbs.record" "pbs.release" "pbs.replay" "pbs.report"
     "pbs.resume" "pbs.rms" "pbs.rms-accounts" "pbs.rms-nodes" "pbs.rms-requests" "pbs.rms-users"
-    "pbs.rms-views" "pbs.run" "pbs.schema" "pbs.show" "pbs.sim" "pbs.stat" "pbs.status"
-    "pbs.step" "pbs.study" "pbs.submit" "pbs.top" "pbs.trace" "pbs.watch" "pbs.what-if"
+    "pbs.rms-views" "pbs.run" "pbs.schema" "pbs.set-resource" "pbs.show" "pbs.sim" "pbs.stat"
+    "pbs.status" "pbs.step" "pbs.study" "pbs.submit" "pbs.top" "pbs.trace" "pbs.watch" "pbs.what-if"
     "pbs.what-if-policy" "pbs.withdraw"
 ];
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use pbs_job::{cpu_list, job_from_toml, now_unix_ns, with_spans, with_values, Worth};
+use pbs_job::{cpu_list, job_from_toml, now_unix_ns, with_spans, with_values, Worth, MAX_AMOUNT};
 use pbs_launch::{Limit, Surroundings};
 use pbs_node::Declined;
 use pbs_node_api::{
-    Alteration, Environment, Job, JobKey, Refusal, Shown, Status, Submission, Usage,
+    Alteration, Environment, Job, JobKey, Refusal, Resource, Shown, Status, Submission, Usage,
 };
 use pbs_text::{bytes, columns, grouped, program_end, shown as foreign, span};
 use serde_json::json;
@@ -71,6 +71,26 @@ pub(crate) struct AlterOptions {
     /// New job file, while the job waits; only its owner can change it
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+}
+
+pub(crate) const SET_RESOURCE_HELP: &str = "\
+Examples:
+  pbsctl service set-resource matlab 0      Promise no licence while the software is updated
+  pbsctl service set-resource matlab 3      Promise three at a time from now on
+
+Jobs that need more than there is wait for it. Their deadlines count nevertheless.";
+
+#[derive(Args, Debug)]
+pub(crate) struct SetResourceOptions {
+    /// Name of the resource, as in the file of the machine
+    name: String,
+
+    /// Amount that new jobs may hold together at any time; 0: none
+    #[arg(value_parser = clap::value_parser!(u64).range(..=MAX_AMOUNT))]
+    amount: u64,
+
+    #[command(flatten)]
+    socket: Socket,
 }
 
 const WATCH_HELP: &str = "\
@@ -349,6 +369,12 @@ pub(crate) fn drain(out: Output, socket: &Socket, drained: bool) -> Result<ExitC
     tell_status(out, &status)
 }
 
+pub(crate) fn set_resource(out: Output, options: &SetResourceOptions) -> Result<ExitCode, Failure> {
+    let SetResourceOptions { name, amount, socket } = options;
+    let status = socket.connect()?.set_resource(name, *amount)?;
+    tell_status(out, &status)
+}
+
 pub(crate) fn status(out: Output, socket: &Socket) -> Result<ExitCode, Failure> {
     let status = socket.connect()?.status()?;
     tell_status(out, &status)
@@ -368,12 +394,26 @@ fn tell_status(out: Output, status: &Status) -> Result<ExitCode, Failure> {
             status.planned,
             status.waiting
         );
+        status.resources.iter().flatten().for_each(|of| text.push_str(&resource_line(of)));
         if !status.recorded {
             text.push_str("Some results could not be recorded; see journalctl -u pbsd.\n");
         }
         text
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The line of a resource in the state of the service.
+fn resource_line(resource: &Resource) -> String {
+    let Resource { name, amount, declared, promised } = resource;
+    let of = if amount == declared {
+        String::new()
+    } else {
+        format!(", set in place of {}", grouped(*declared))
+    };
+    let kept = if promised > amount { ", which they keep" } else { "" };
+    let (amount, promised) = (grouped(*amount), grouped(*promised));
+    format!("Resource {}: {amount}{of}; jobs hold up to {promised}{kept}.\n", foreign(name))
 }
 
 pub(crate) fn watch(out: Output, options: &WatchOptions) -> Result<ExitCode, Failure> {

@@ -33,10 +33,11 @@ fn reply(method: &str) -> Value {
     let sparse = json!({ "number": 4, "name": "pack", "state": "held", "submitted_unix_ns": 5 });
     match method {
         "Submit" | "List" => json!({ "jobs": [full_job(), sparse] }),
-        "Drain" | "Resume" | "Status" => json!({
+        "Drain" | "Resume" | "SetResource" | "Status" => json!({
             "version": "0.1.0", "state": "draining", "kernel": "7.1.0",
             "rate_insns_per_ms": 1_000_000, "since_unix_ns": 3, "waiting": 1, "planned": 0,
             "running": 2, "recorded": true,
+            "resources": [{ "name": "matlab", "amount": 1, "declared": 2, "promised": 2 }],
         }),
         "Watch" => json!({ "unix_ns": 4, "job": 3, "kind": "over", "text": "is over" }),
         "Metrics" => json!({
@@ -108,6 +109,7 @@ fn answers_of_the_service_are_valid() {
         ("status", &["service", "status"]),
         ("drain", &["service", "drain"]),
         ("resume", &["service", "resume"]),
+        ("set-resource", &["service", "set-resource", "matlab", "1"]),
         ("metrics", &["node", "metrics", "--device", "/nonexistent"]),
     ];
     let serving = serve(&socket, commands.len());

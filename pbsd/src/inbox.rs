@@ -34,6 +34,8 @@ pub enum Request {
     Show(JobKey, Answer<Shown>),
     Plan(Answer<Plan>),
     Drain(bool, Answer<Status>),
+    /// The name of a resource, and its amount for new jobs.
+    SetResource(String, u64, Answer<Status>),
     Status(Answer<Status>),
     Metrics(Answer<Metrics>),
     Allocate(Step, Answer<Allocated>),
@@ -76,6 +78,7 @@ impl Request {
             Self::Plan(..) => "Plan",
             Self::Drain(true, _) => "Drain",
             Self::Drain(false, _) => "Resume",
+            Self::SetResource(..) => "SetResource",
             Self::Status(..) => "Status",
             Self::Metrics(..) => "Metrics",
             Self::Allocate(..) => "Allocate",

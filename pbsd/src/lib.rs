@@ -2,6 +2,7 @@
 //! The service of a node: what is asked of it over a socket, and what it answers.
 
 pub mod allocations;
+pub mod amounts;
 pub mod calls;
 pub(crate) mod counted;
 pub mod drained;

@@ -24,6 +24,7 @@ use pbs_node::{
 use pbs_plan::{Config, Dispatch};
 use pbs_socket::{journal, notify, AccountFiles};
 use pbsd::allocations::Allocations;
+use pbsd::amounts::Amounts;
 use pbsd::drained::Drained;
 use pbsd::inbox::{inbox, Sender};
 use pbsd::limits::Limits;
@@ -239,6 +240,14 @@ fn run(cli: &Cli) -> Result<(), String> {
         node.drain(true).map_err(text)?;
         journal::info("pbsd: the node is drained, as it was; pbsctl service resume ends that");
     }
+    let amounts = Amounts::beside(&cli.history);
+    let set = amounts.read().map_err(|error| format!("{}: {error}", amounts.path().display()))?;
+    for (name, amount) in set {
+        match node.set_amount(&name, amount) {
+            Ok(()) => journal::info(&format!("pbsd: resource {name} has {amount}, as was set")),
+            Err(error) => journal::warning(&format!("{}: {error}", amounts.path().display())),
+        }
+    }
     if cli.learn_slowdowns {
         node.learn_from_history().map_err(text)?;
     }
@@ -268,7 +277,7 @@ fn run(cli: &Cli) -> Result<(), String> {
     // Beside the socket: it is to be gone after a boot, as the socket is.
     let allocations = cli.socket.with_file_name("allocations");
     let allocations = Allocations::open(&allocations, Topology::of_this_machine());
-    let served = Service::new(node, signals, allocations, limits, drained).run(&mut inbox);
+    let served = Service::new(node, signals, allocations, limits, drained, amounts).run(&mut inbox);
     notify::tell("STOPPING=1");
     served.map_err(text)
 }

@@ -17,12 +17,13 @@ use pbs_node::{process_of, usage_of, Alteration, Error, Held, Moved, Next, Node}
 use pbs_node::{Rewrite, RunDetails, Submission};
 use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Metrics, Notified, OpenJobs, Plan,
-    Refusal, Shown, Status,
+    Refusal, Resource, Shown, Status,
 };
 use pbs_socket::{journal, known_user, user_name, AccountFiles, Accounts, Caller};
 use pbs_uapi::clock::unix_ns;
 
 use crate::allocations::{Allocations, Step};
+use crate::amounts::Amounts;
 use crate::counted::Counted;
 use crate::drained::Drained;
 use crate::inbox::{Answer, Inbox, Request};
@@ -48,6 +49,7 @@ pub struct Service {
     allocations: Allocations,
     limits: Limits,
     drained: Drained,
+    amounts: Amounts,
     counted: Counted,
     account_files: AccountFiles,
     looked: Instant,
@@ -61,13 +63,15 @@ type Started = (Vec<RunId>, Answer<Vec<Job>>);
 
 impl Service {
     /// The service of a node that runs jobs. `signals` are those of the thread that runs
-    /// it. `drained` is the mark by which the next service knows of a drain.
+    /// it. `drained` and `amounts` are files by which the next service knows of a drain and of
+    /// amounts that were set.
     pub fn new(
         node: Node<Teller>,
         signals: Signals,
         allocations: Allocations,
         limits: Limits,
         drained: Drained,
+        amounts: Amounts,
     ) -> Self {
         Self {
             node,
@@ -75,6 +79,7 @@ impl Service {
             allocations,
             limits,
             drained,
+            amounts,
             counted: Counted::default(),
             account_files: AccountFiles::default(),
             looked: Instant::now(),
@@ -277,6 +282,16 @@ impl Service {
                         self.drain(drained)
                     } else {
                         Err(not_permitted("draining the node"))
+                    },
+                );
+            }
+            Request::SetResource(name, amount, answer) => {
+                give(
+                    answer,
+                    if caller.is_operator {
+                        self.set_resource(caller, &name, amount)
+                    } else {
+                        Err(not_permitted("setting the amount of a resource"))
                     },
                 );
             }
@@ -568,6 +583,39 @@ impl Service {
         self.status()
     }
 
+    /// Sets the amount of a resource, for this service and those after it.
+    fn set_resource(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        amount: u64,
+    ) -> Result<Status, Refusal> {
+        self.node.set_amount(name, amount).map_err(refusal)?;
+        let resources = self.node.resources();
+        let set = resources.iter().filter(|it| it.amount != it.declared);
+        let set = set.map(|it| (it.name.clone(), it.amount)).collect();
+        if let Err(error) = self.amounts.write(set) {
+            return Err(Refusal::Failed {
+                why: format!(
+                    "resource {name} has the amount until the service ends, but the next service \
+                     will not know: {}: {error}; make room, and set it again",
+                    self.amounts.path().display()
+                ),
+            });
+        }
+        for resource in resources.iter().filter(|it| it.name == name) {
+            let exceeding = match resource.exceeding() {
+                0 => String::new(),
+                _ => format!("; {} were promised before and are kept", resource.promised),
+            };
+            let by = user_name(caller.uid);
+            let text = format!("resource {name} has {amount} for new jobs, by {by}{exceeding}");
+            journal::info(&text);
+            self.node.listener.notice(None, "news", text);
+        }
+        self.status()
+    }
+
     fn status(&self) -> Result<Status, Refusal> {
         let runs = self.node.standing(&Last::default()).map_err(refusal)?;
         let count = |states: &[&str]| {
@@ -584,7 +632,18 @@ impl Service {
             planned: count(&["planned"]),
             running: count(&["running"]),
             recorded: !self.node.unrecorded().fails,
+            resources: Some(self.resources()).filter(|resources| !resources.is_empty()),
         })
+    }
+
+    fn resources(&self) -> Vec<Resource> {
+        let resources = self.node.resources().into_iter().map(|it| Resource {
+            name: it.name,
+            amount: it.amount,
+            declared: it.declared,
+            promised: it.promised,
+        });
+        resources.collect()
     }
 
     fn jobs_of(&self, ids: &[RunId]) -> Result<Vec<Job>, Error> {

@@ -7,8 +7,8 @@ use std::os::unix::net::UnixListener;
 use pbs_node_api::{
     Allocated, Alteration, AnswersWithin, Array, Budget, Deallocated, EndedJobs, Environment,
     Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, Notified,
-    OpenJobs, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted, Usage,
-    UserMetrics,
+    OpenJobs, Plan, Process, Program, Refusal, Resource, Shown, Status, Submission, Submitted,
+    Usage, UserMetrics,
 };
 use pbs_socket::{notify, Caller, ConnectionLimits, Watch};
 use tokio::sync::broadcast;
@@ -84,7 +84,7 @@ pub fn serve(
     interface = "org.sched-pbs.Node",
     types = [
         Alteration, AnswersWithin, Array, Budget, EndedJobs, Environment, Filter, Job, JobKey,
-        Limit, MethodMetrics, OpenJobs, Process, Program, Submission, Usage, UserMetrics
+        Limit, MethodMetrics, OpenJobs, Process, Program, Resource, Submission, Usage, UserMetrics
     ],
     vendor = "sched-pbs",
     product = "pbsd",
@@ -165,6 +165,13 @@ impl Session {
     /// Resumes planning.
     async fn resume(&self) -> Result<Status, Refusal> {
         let ask = |answer| Request::Drain(false, answer);
+        self.node.ask(&self.caller, ask).await
+    }
+
+    /// Sets the amount of a countable resource for new jobs, also of later services. Admitted jobs
+    /// keep what they were promised. Jobs that need more than there is wait.
+    async fn set_resource(&self, name: String, amount: u64) -> Result<Status, Refusal> {
+        let ask = |answer| Request::SetResource(name, amount, answer);
         self.node.ask(&self.caller, ask).await
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The loop itself.
 
+mod amounts;
 mod answering;
 mod awaited;
 mod beside;

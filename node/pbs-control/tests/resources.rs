@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use common::{job, machine, run, Loop};
 use pbs_control::{Answer, Controller, Options, Pace};
-use pbs_job::{job_from_toml, Amount, Job, Machine, Resource};
+use pbs_job::{job_from_toml, Amount, Core, Job, Machine, Resource};
 use pbs_plan::{Config, Plan};
 use pbs_planner::plan_building::planner_config;
 use pbs_planner::RunId;
@@ -90,6 +90,52 @@ fn no_two_hold_one_licence_whatever_is_late() {
     }
     let told = format!("{apart} apart, {together} together, {answers} answers");
     assert!(apart > 100 && together > 20 && answers > 30, "{told}");
+}
+
+/// A smaller amount is in force when what is held and promised fits into it, and takes nothing from
+/// a run that is late meanwhile.
+#[test]
+fn a_smaller_amount_waits_for_what_was_promised() {
+    let mut machine = licensed(2);
+    let core = &machine.nodes[0].cores[0];
+    let other = Core { name: "other".into(), cpu: Some(1), ..core.clone() };
+    machine.nodes[0].cores.push(other);
+    let options = Options { pace: Pace::new(0, 0), ..Options::default() };
+    let mut controller = Controller::new(machine, options, 1, 1);
+    let holder = |name: &str| {
+        let mut job = job(name, &[100 * MS; 2], 5_000 * MS);
+        job.processes[0].resources = vec![amount(1)];
+        job
+    };
+    let runs = ["one", "two"].map(|name| controller.admit(holder(name), 0).unwrap().run);
+    controller.plan(0).unwrap().unwrap();
+    controller.taken();
+    assert_eq!(controller.most_held(0, 0), 2);
+    for count in [1, 0] {
+        assert!(!controller.set_amount(0, count, 10 * MS));
+    }
+    // By their reservations, both have ended at that time.
+    for run in runs {
+        begin(&mut controller, run);
+    }
+    assert_eq!(controller.most_held(0, 300 * MS), 2);
+    assert!(!controller.set_amount(0, 1, 300 * MS));
+    assert!(controller.renew(300 * MS).is_empty());
+    assert!(runs.iter().all(|&run| controller.store().run(run).is_some()));
+    controller.cancel(runs[0]);
+    assert!(controller.set_amount(0, 1, 310 * MS));
+    let next = controller.admit(holder("next"), 310 * MS).unwrap();
+    let held_until_ns = controller.store().run(runs[1]).unwrap().end_ns();
+    let holds_from_ns = |controller: &Controller, run: RunId| {
+        controller.store().run(run).unwrap().held(0).map(|(start_ns, ..)| start_ns).min().unwrap()
+    };
+    assert!(holds_from_ns(&controller, next.run) >= held_until_ns);
+    assert!(!controller.set_amount(0, 0, 310 * MS));
+    // More is there at once, for others as well.
+    assert!(controller.set_amount(0, 3, 310 * MS));
+    let more = controller.admit(holder("more"), 310 * MS).unwrap();
+    assert!(holds_from_ns(&controller, more.run) < held_until_ns);
+    assert!(!controller.set_amount(7, 3, 310 * MS));
 }
 
 /// A process of best effort that has begun keeps its licence; a job with a promise cannot have it.

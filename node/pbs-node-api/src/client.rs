@@ -47,6 +47,11 @@ trait Node {
     async fn plan(&mut self) -> zlink::Result<Result<Plan, Refusal>>;
     async fn drain(&mut self) -> zlink::Result<Result<Status, Refusal>>;
     async fn resume(&mut self) -> zlink::Result<Result<Status, Refusal>>;
+    async fn set_resource(
+        &mut self,
+        name: &str,
+        amount: u64,
+    ) -> zlink::Result<Result<Status, Refusal>>;
     async fn status(&mut self) -> zlink::Result<Result<Status, Refusal>>;
     async fn metrics(&mut self) -> zlink::Result<Result<Metrics, Refusal>>;
     async fn allocate(
@@ -140,6 +145,11 @@ impl Client {
         } else {
             self.waiter.answer(self.connection.resume())
         }
+    }
+
+    /// Sets the amount of a resource for new jobs.
+    pub fn set_resource(&mut self, name: &str, amount: u64) -> Result<Status, Failure> {
+        self.waiter.answer(self.connection.set_resource(name, amount))
     }
 
     /// Returns the state of the service.

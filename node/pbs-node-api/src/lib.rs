@@ -14,6 +14,6 @@ pub use lasting::Lasting;
 pub use types::{
     Allocated, Alteration, AnswersWithin, Array, Budget, Deallocated, EndedJobs, Environment,
     Explanation, Filter, Job, JobKey, Limit, Listed, MethodMetrics, Metrics, Notice, Notified,
-    OpenJobs, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted, Usage,
-    UserMetrics,
+    OpenJobs, Plan, Process, Program, Refusal, Resource, Shown, Status, Submission, Submitted,
+    Usage, UserMetrics,
 };

@@ -314,6 +314,21 @@ pub struct Status {
     pub running: u64,
     /// Whether the last attempt to record something has succeeded
     pub recorded: bool,
+    /// Countable resources of the node; none: it has none
+    pub resources: Option<Vec<Resource>>,
+}
+
+/// A countable resource of the node, such as the licences of a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
+pub struct Resource {
+    /// Name of the resource
+    pub name: String,
+    /// Amount for new jobs
+    pub amount: u64,
+    /// Amount in the file of the machine
+    pub declared: u64,
+    /// The most that jobs which were admitted hold at once from now on; it may exceed the amount
+    pub promised: u64,
 }
 
 /// Counts since the start of the service.

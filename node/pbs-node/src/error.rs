@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use pbs_history::{RunFigures, RunId};
+use pbs_job::MAX_AMOUNT;
 use pbs_text::{span, underscored, Problem};
 use pbs_uapi::Refused;
 
@@ -72,6 +73,10 @@ pub enum Error {
     DoesNotWait(RunId, String),
     /// A run whose programs were to be notified does not run.
     DoesNotRun(RunId),
+    /// The amount of a resource was to be set that the machine does not have; it has those.
+    NoResource(String, Vec<String>),
+    /// The amount of a resource that was to be set is too great.
+    Amount(String, u64),
     /// A run that is over was to be ended.
     IsOver(RunId, String),
     /// The history says itself what to do.
@@ -246,6 +251,20 @@ impl fmt::Display for Error {
                            lists the waiting runs"
                 )
             }
+            Self::NoResource(name, has) if has.is_empty() => write!(
+                f,
+                "there is no resource {name}, as the machine has none; declare it as a \
+                 [[resource]] in the machine's file"
+            ),
+            Self::NoResource(name, has) => {
+                write!(f, "there is no resource {name}; name one of {}", has.join(", "))
+            }
+            Self::Amount(name, amount) => write!(
+                f,
+                "resource {name} can't have the amount {}; write at most {}",
+                underscored(*amount),
+                underscored(MAX_AMOUNT)
+            ),
             Self::IsOver(run, job) => write!(f, "run {run} of job {job} has ended"),
             Self::History(error) => error.fmt(f),
         }

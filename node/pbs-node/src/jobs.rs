@@ -16,6 +16,7 @@ use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 use crate::active::{ActiveJob, ProcessEnd, WHOLE_PERMILLE};
 use crate::admitting::Admitter;
 use crate::allocation::Allocations;
+use crate::amounts::Amounts;
 use crate::clock::monotonic_ns;
 use crate::companions::SlowdownSource;
 use crate::learned::Learned;
@@ -76,6 +77,8 @@ pub(crate) struct Jobs {
     pub(crate) learned: Learned,
     /// Allocations: CPUs that belong to certain runs.
     pub(crate) allocations: Allocations,
+    /// Amounts of resources that an operator has set.
+    pub(crate) amounts: Amounts,
     /// Number of programs that can be started now, beside those that were admitted.
     pub(crate) room: Room,
     /// Runs that have begun, until the listener is told.
@@ -116,6 +119,7 @@ impl Jobs {
             slowdowns: None,
             learned: Learned::default(),
             allocations: Allocations::default(),
+            amounts: Amounts::default(),
             room: Room::ENDLESS,
             begun: Vec::new(),
             late: Vec::new(),
@@ -164,6 +168,7 @@ impl Jobs {
             slowdowns: None,
             learned: Learned::default(),
             allocations: Allocations::default(),
+            amounts: Amounts::default(),
             room: Room::ENDLESS,
             begun: Vec::new(),
             late: Vec::new(),
@@ -808,6 +813,9 @@ impl Jobs {
         // One without what was given up answers no prediction failure.
         self.replans += u64::from(!self.controller.has_vacated());
         self.controller.taken();
+        if self.is_amount_short() {
+            self.backlog.check_again();
+        }
         self.count_replan(plan);
         self.ledger.replanned(plan, listener);
     }

@@ -30,6 +30,7 @@ mod active;
 mod admission;
 mod admitting;
 mod allocation;
+mod amounts;
 mod candidate;
 mod clock;
 mod companions;
@@ -81,6 +82,7 @@ pub use admitting::{
     WantedProcess,
 };
 pub use allocation::Allocation;
+pub use amounts::ResourceState;
 pub use companions::{of_runs as slowdowns_of_runs, sharing, SlowdownSource};
 pub use error::{Declined, Error};
 pub use held::Held;

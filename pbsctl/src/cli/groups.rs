@@ -21,7 +21,7 @@ use crate::queued::AnyJob;
 use crate::record::RecordOptions;
 use crate::replay::ReplayOptions;
 use crate::run::{ProfileOptions, RunOptions};
-use crate::service::{AlterOptions, WatchOptions, Which};
+use crate::service::{AlterOptions, SetResourceOptions, WatchOptions, Which, SET_RESOURCE_HELP};
 use crate::socket::Socket;
 use crate::stat::StatOptions;
 use crate::step::StepOptions;
@@ -242,6 +242,13 @@ pub(crate) enum ServiceCommand {
 
     /// Resume planning
     Resume(Socket),
+
+    /// Set the amount of a resource of the node for new jobs
+    ///
+    /// Jobs that run or were promised more keep it. With a greater amount, waiting jobs are tried
+    /// at once. The amount remains when the service is restarted; "service status" shows it.
+    #[command(after_help = SET_RESOURCE_HELP)]
+    SetResource(SetResourceOptions),
 }
 
 impl ServiceCommand {
@@ -250,6 +257,7 @@ impl ServiceCommand {
             Self::Status(socket) => Verb::Status(socket),
             Self::Drain(socket) => Verb::Drain(socket),
             Self::Resume(socket) => Verb::Resume(socket),
+            Self::SetResource(options) => Verb::SetResource(options),
         }
     }
 }

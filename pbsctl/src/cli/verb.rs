@@ -33,7 +33,7 @@ use crate::report::ReportOptions;
 use crate::rms::RmsOptions;
 use crate::run::{ProfileOptions, RunOptions};
 use crate::schema::SchemaOptions;
-use crate::service::{AlterOptions, WatchOptions, Which};
+use crate::service::{AlterOptions, SetResourceOptions, WatchOptions, Which};
 use crate::sim::SimOptions;
 use crate::socket::Socket;
 use crate::stat::StatOptions;
@@ -139,6 +139,9 @@ pub(crate) enum Verb {
     /// Show the state of the service
     #[command(hide = true)]
     Status(Socket),
+    /// The command line of this verb is `service set-resource`.
+    #[command(skip)]
+    SetResource(SetResourceOptions),
     /// Record all inputs of the policy in the kernel
     #[command(hide = true)]
     Record(RecordOptions),
@@ -225,6 +228,7 @@ impl Verb {
             Self::Drain(_) => "drain",
             Self::Resume(_) => "resume",
             Self::Status(_) => "status",
+            Self::SetResource(_) => "set-resource",
             Self::Record(_) => "record",
             Self::Replay(_) => "replay",
             Self::Trace(_) => "trace",

@@ -124,6 +124,7 @@ impl Jobs {
         for order in &orders {
             ready.push(match order.waits(|id| self.ended(id)) {
                 Waits::No if self.backlog.is_drained() || self.asks_first() => false,
+                Waits::No if self.awaited_amount(&order.submission.job).is_some() => false,
                 Waits::No => self.take_room(order),
                 Waits::For(_) => false,
                 Waits::Never(why) => {
@@ -195,7 +196,8 @@ impl Jobs {
         let waiting = orders.into_iter().zip(&ids).zip(&ready);
         for ((order, &id), _) in waiting.filter(|(_, ready)| !**ready) {
             let waits_for_room = order.waits(|id| self.ended(id)) == Waits::No;
-            let why = self.asks_in_words().unwrap_or_else(|| Error::NoRoom.to_string());
+            let why = self.awaited_amount(&order.submission.job).or_else(|| self.asks_in_words());
+            let why = why.unwrap_or_else(|| Error::NoRoom.to_string());
             let not_started = waits_for_room.then_some(why);
             self.backlog.push(Waiting {
                 id,
@@ -222,10 +224,10 @@ impl Jobs {
         fits
     }
 
-    /// Whether the machine has the CPUs that the job is confined to.
+    /// Whether the machine has the CPUs that the job is confined to, and resources for it.
     fn has_cpus_of(&self, submission: &Submission) -> Result<(), Error> {
         let Submission { file, job, .. } = submission;
-        let has = validate_machine(job, self.controller.store().machine());
+        let has = validate_machine(job, &self.most_machine());
         has.map_err(|rejection| {
             Error::Declined(Declined {
                 file: file.clone(),
@@ -243,6 +245,15 @@ impl Jobs {
     /// The reason for which it would be declined.
     pub(crate) fn would_order(&self, order: &Order) -> Result<Expected, Error> {
         order.has_possible_times()?;
+        if let Some(why) = self.awaited_amount(&order.submission.job) {
+            self.has_cpus_of(&order.submission)?;
+            return Err(Error::Declined(Declined {
+                file: order.submission.file.clone(),
+                job: order.submission.job.name.clone(),
+                why: format!("no deadline is promised yet: {why}"),
+                earliest_deadline_ns: None,
+            }));
+        }
         let now_ns = monotonic_ns();
         let mut trial = self.trial_within(now_ns, Allowance::new(self.max_work, 1));
         let candidate = Candidate {
@@ -302,6 +313,9 @@ impl Jobs {
     /// Admits what waits and need not any more. What is declined by now, or waits for
     /// what never comes, is over.
     pub(crate) fn promote(&mut self, listener: &mut dyn Listener) {
+        if self.backlog.is_due() {
+            self.settle_amounts();
+        }
         let due = self.backlog.take_due();
         if self.ledger.owes() {
             self.ledger.keep_in_time(listener);
@@ -358,6 +372,9 @@ impl Jobs {
         } else if self.is_undecided(&one) && round.undecided.len() < ASKED {
             round.undecided.push(one.id);
             one.not_started = self.asks_in_words();
+            round.left.push(one);
+        } else if let Some(why) = self.awaited_amount(&one.order.submission.job) {
+            one.not_started = Some(why);
             round.left.push(one);
         } else if self.take_room(&one.order) {
             self.try_ready(one, round, listener);

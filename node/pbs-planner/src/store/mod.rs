@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::ops::{Div, Range};
 
 use pbs_job::{Machine, Node, Process};
-use pbs_profile::{Error, FreeSlots, Profile};
+use pbs_profile::{Error, FreeSlots, Profile, FOREVER};
 
 use crate::budget::tally;
 
@@ -190,6 +190,26 @@ impl Store {
     /// resources of the machine; others panic.
     pub fn resource(&self, resource: usize) -> &Profile {
         &self.resources[resource]
+    }
+
+    /// Sets the amount of a resource of the machine that there is from a time on. Reservations keep
+    /// what they have.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLittle`] if more is reserved at some later time, [`Error::NoProfile`] if there
+    /// is no such resource. Nothing is changed then.
+    pub fn set_resource(&mut self, resource: usize, count: u64, from_ns: u64) -> Result<(), Error> {
+        let before = self.machine.resources.get(resource).map_or(0, |it| it.count);
+        let profile = self.known_resource(resource)?;
+        let over = from_ns..FOREVER;
+        if count < before {
+            profile.subtract(over, before - count)?;
+        } else {
+            profile.add(over, count - before)?;
+        }
+        self.machine.resources[resource].count = count;
+        Ok(())
     }
 
     /// Returns the profile of the link: 1 while it is free, else 0. `link` is an index into the
