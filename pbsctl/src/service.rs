@@ -22,7 +22,7 @@ use crate::hints::report_hints;
 use crate::output::Output;
 use crate::row::RunRow;
 use crate::socket::Socket;
-use crate::terms::{Terms, When};
+use crate::terms::{Terms, When, WorthOptions};
 use crate::times::{local, local_ms};
 
 /// A job: its number, or its name if there is one of it.
@@ -48,6 +48,7 @@ const ALTER_HELP: &str = "\
 Examples:
   pbsctl job alter 12 --deadline 90s        Change the deadline of a job
   pbsctl job alter sort --priority 5        Change its priority
+  pbsctl job alter 12 --value 50            Change its value while it waits
   pbsctl job alter 12 --file sort.toml      Replace the job while it waits
 
 Deadlines with a unit count from the submission. A deadline that the job's plan can't meet is declined; the
@@ -67,6 +68,9 @@ pub(crate) struct AlterOptions {
     /// New priority; only operators may use more than 0
     #[arg(long, value_name = "N")]
     priority: Option<u32>,
+
+    #[command(flatten)]
+    worth: WorthOptions,
 
     /// New job file, while the job waits; only its owner can change it
     #[arg(long, value_name = "FILE")]
@@ -215,14 +219,15 @@ pub(crate) fn submission_of(
     })
 }
 
-/// The file of a job with the start of the command line, and with spans in the place of points in
+/// The file of a job with the start and the value of the command line, and with spans in the place of points in
 /// time: the zone is that of this user.
 fn with_times(request: String, file: &Path, terms: &Terms) -> Result<String, Failure> {
     let spans = with_spans(&request, now_unix_ns())
         .map_err(|problems| Failure::Invalid { file: files::name(file), problems })?
         .into_owned();
     let start = terms.start()?.map(|ns| ("start_ns", ns.to_string()));
-    Ok(start.map_or(spans.clone(), |start| with_values(&spans, &[start])))
+    let values: Vec<_> = start.into_iter().chain(terms.worth.values()).collect();
+    Ok(with_values(&spans, &values))
 }
 
 /// The file mode creation mask, which nobody can ask for without setting it.
@@ -254,12 +259,20 @@ pub(crate) fn job(out: Output, which: &Which) -> Result<ExitCode, Failure> {
 
 pub(crate) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Failure> {
     let request = options.file.as_deref().map(files::read).transpose()?;
-    let AlterOptions { which, deadline, priority, .. } = options;
-    if deadline.is_none() && priority.is_none() && request.is_none() {
-        let what = "nothing to change is given; add --deadline, --priority or --file";
+    let AlterOptions { which, deadline, priority, worth, .. } = options;
+    let worth = worth.values();
+    if deadline.is_none() && priority.is_none() && request.is_none() && worth.is_empty() {
+        let what = "nothing to change is given; add --deadline, --priority, --value, --penalty or \
+                    --file";
         return Err(Failure::Usage(what.into()));
     }
     let (mut client, key) = (which.socket.connect()?, key(&which.job));
+    let request = match request {
+        request if worth.is_empty() => request,
+        Some(request) => Some(with_values(&request, &worth)),
+        // The job file of the job itself, with these values.
+        None => Some(with_values(&own_request(client.show(&key)?)?, &worth)),
+    };
     let deadline_ns = match deadline {
         None => None,
         Some(When::Span(ns)) => Some(*ns),
@@ -271,6 +284,19 @@ pub(crate) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Fai
     };
     let alteration = Alteration { deadline_ns, priority: *priority, request };
     shown(out, client.alter(&key, &alteration)?)
+}
+
+/// The job file of a job that waits: only that of such a job can be changed.
+fn own_request(shown: Shown) -> Result<String, Failure> {
+    let Job { number, state, .. } = shown.job;
+    let is_waiting = matches!(state.as_str(), "waiting" | "held");
+    shown.request.filter(|_| is_waiting).ok_or_else(|| {
+        Failure::Failed(if is_waiting {
+            format!("job {number} is another user's; only its owner can change its value")
+        } else {
+            format!("job {number} is {state}; its value can be changed only while it waits")
+        })
+    })
 }
 
 pub(crate) fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {

@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pbs_job::{is_moment, moment_unix_ns, now_unix_ns};
+use pbs_job::{is_moment, moment_unix_ns, now_unix_ns, MAX_WORTH};
 use pbs_node_api::Array;
+use pbs_text::between;
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -22,6 +23,9 @@ pub(crate) struct Terms {
     /// Priority, instead of that in the file; only operators may use more than 0
     #[arg(long, value_name = "N")]
     pub(crate) priority: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) worth: WorthOptions,
 
     /// Deadline, instead of that in the file: counted from the submission, such as 90s, or a date
     /// and a time, such as 2026-11-27T08:00
@@ -63,6 +67,28 @@ pub(crate) struct Terms {
     pub(crate) chdir: Option<PathBuf>,
 }
 
+/// What the deadline of a job is worth to its user.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct WorthOptions {
+    /// Value that you gain if the job keeps its deadline, instead of that in the file, in a unit of
+    /// your own
+    #[arg(long, value_name = "N", value_parser = worth)]
+    pub(crate) value: Option<u64>,
+
+    /// Value that you lose if the job misses its deadline, instead of that in the file
+    #[arg(long, value_name = "N", value_parser = worth)]
+    pub(crate) penalty: Option<u64>,
+}
+
+impl WorthOptions {
+    /// Values of the job file that the options replace, written as in TOML.
+    pub(crate) fn values(self) -> Vec<(&'static str, String)> {
+        let value = self.value.map(|value| ("value", value.to_string()));
+        let penalty = self.penalty.map(|penalty| ("penalty", penalty.to_string()));
+        value.into_iter().chain(penalty).collect()
+    }
+}
+
 impl Terms {
     /// Terms of the job file, with that file for the output of programs.
     pub(crate) fn with_output(output: Option<PathBuf>) -> Self {
@@ -91,6 +117,7 @@ impl Terms {
         // A string of JSON is one of TOML.
         let name = self.name.as_ref().map(|name| Value::from(name.as_str()).to_string());
         values.extend(name.map(|name| ("name", name)));
+        values.extend(self.worth.values());
         values.extend(self.best_effort.then(|| ("best_effort", "true".into())));
         Ok(values)
     }
@@ -147,6 +174,14 @@ impl When {
             Failure::Usage(format!("{option}: the time has passed; write a later one"))
         })
     }
+}
+
+/// A value or a penalty, written as in a job file.
+fn worth(text: &str) -> Result<u64, String> {
+    let digits = text.replace('_', "");
+    let number = digits.parse().ok().filter(|number| (0..=MAX_WORTH).contains(number));
+    let range = between(0, MAX_WORTH);
+    number.ok_or_else(|| format!("it must be {range}: a whole number in a unit of your own"))
 }
 
 /// The indices of `7`, `1-10` or `0-8:2`.
@@ -210,6 +245,18 @@ mod tests {
         }
     }
 
+    /// The numbers are those that a job file may have.
+    #[test]
+    fn a_worth_is_a_number_of_a_job_file() {
+        for (text, number) in [("0", 0), ("1_500", 1500), ("1_000_000_000_000", MAX_WORTH)] {
+            assert_eq!(worth(text), Ok(number));
+        }
+        for wrong in ["", "_", "-1", "1.5", "5k", "1_000_000_000_001", "99999999999999999999"] {
+            let told = worth(wrong).unwrap_err();
+            assert!(told.starts_with("it must be between 0 and 1_000_000_000_000: a"), "{told}");
+        }
+    }
+
     #[test]
     fn options_replace_values_of_the_file() {
         let terms = Terms {
@@ -217,11 +264,16 @@ mod tests {
             priority: Some(2),
             deadline: Some(When::Span(5)),
             start: Some(When::Moment(1)),
+            worth: WorthOptions { value: Some(1500), penalty: Some(0) },
             ..Terms::default()
         };
         let values = terms.values().unwrap();
         let text: String = values.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
-        assert_eq!(text, "start_ns = 0\ndeadline_ns = 5\npriority = 2\nname = \"a \\\"b\\\"\"\n");
+        assert_eq!(
+            text,
+            "start_ns = 0\ndeadline_ns = 5\npriority = 2\nname = \"a \\\"b\\\"\"\n\
+             value = 1500\npenalty = 0\n"
+        );
         assert!(terms.only_of_service().is_empty());
         let terms = Terms { hold: true, after: vec![7], ..terms };
         assert_eq!(terms.only_of_service(), ["--hold", "--after"]);

@@ -71,6 +71,15 @@ fn reply(method: &str) -> Value {
 
 /// A service that answers this number of connections.
 fn serve(socket: &Path, connections: usize) -> JoinHandle<()> {
+    serve_by(socket, connections, |method, _| reply(method))
+}
+
+/// A service that answers this number of connections so: by the method and its parameters.
+fn serve_by(
+    socket: &Path,
+    connections: usize,
+    mut reply: impl FnMut(&str, &Value) -> Value + Send + 'static,
+) -> JoinHandle<()> {
     let listener = UnixListener::bind(socket).unwrap();
     thread::spawn(move || {
         for _ in 0..connections {
@@ -81,7 +90,7 @@ fn serve(socket: &Path, connections: usize) -> JoinHandle<()> {
                 call.pop();
                 let called: Value = serde_json::from_slice(&call).unwrap();
                 let method = called["method"].as_str().unwrap().rsplit('.').next().unwrap();
-                let answer = json!({ "parameters": reply(method) });
+                let answer = json!({ "parameters": reply(method, &called["parameters"]) });
                 // A client that has gone asks no more.
                 let _ = connection.write_all(format!("{answer}\0").as_bytes());
                 call.clear();
@@ -138,6 +147,60 @@ fn the_value_of_a_job_is_shown_with_its_file() {
     let rows = "Value          1,500\nPenalty        0\n";
     assert!(ran.stdout.contains(rows), "{}{}", ran.stderr, ran.stdout);
     serving.join().unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// Options of value and penalty become keys of the job file, and its other lines stay as they were.
+#[test]
+fn options_of_worth_change_the_job_file_of_a_waiting_job() {
+    let directory = directory("answers-worth", &[("job.toml", JOB)]);
+    let (socket, job) = (directory.join("pbs.sock"), directory.join("job.toml"));
+    let at = ["--socket", socket.to_str().unwrap()];
+    let run = |arguments: &[&str], state: &'static str, is_own: bool| {
+        let (sender, requests) = std::sync::mpsc::channel();
+        let serving = serve_by(&socket, 1, move |method, parameters| {
+            let sent = match method {
+                "Submit" => &parameters["jobs"][0]["request"],
+                _ => &parameters["alteration"]["request"],
+            };
+            let _ = sender.send(sent.as_str().map(str::to_owned));
+            let mut reply = reply(method);
+            if method == "Show" {
+                reply["job"]["state"] = state.into();
+                reply["request"] = if is_own { JOB.into() } else { Value::Null };
+            }
+            reply
+        });
+        let ran = pbsctl(&[arguments, &at].concat(), "");
+        serving.join().unwrap();
+        std::fs::remove_file(&socket).unwrap();
+        (ran, requests.iter().flatten().last())
+    };
+    let worth = ["--value", "7", "--penalty", "2_000"];
+    let changed = format!("penalty = 2000\n{}", JOB.replace("1_500", "7"));
+    let submit = [&["job", "submit", job.to_str().unwrap()], &worth[..]].concat();
+    assert_eq!(run(&submit, "waiting", true).1.unwrap(), changed);
+    let alter = [&["job", "alter", "3"], &worth[..]].concat();
+    for state in ["waiting", "held"] {
+        let (ran, request) = run(&alter, state, true);
+        assert_eq!((ran.status, request), (0, Some(changed.clone())), "{}", ran.stderr);
+    }
+    let with_file = [&alter[..], &["--file", job.to_str().unwrap()]].concat();
+    assert_eq!(run(&with_file, "waiting", false).1.unwrap(), changed);
+    for (state, is_own, why) in [
+        ("running", true, "job 3 is running; its value can be changed only while it waits"),
+        ("waiting", false, "job 3 is another user's; only its owner can change its value"),
+    ] {
+        let (ran, request) = run(&alter, state, is_own);
+        assert_eq!((ran.status, request), (1, None));
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    }
+    let ran = pbsctl(&["job", "alter", "3", "--value", "1_000_000_000_001"], "");
+    assert_eq!(ran.status, 2);
+    let why = "'1_000_000_000_001' for '--value <N>': it must be between 0 and 1_000_000_000_000";
+    assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    let ran = pbsctl(&["job", "alter", "3"], "");
+    assert!(ran.stderr.contains("add --deadline, --priority, --value, --penalty or --file"));
     std::fs::remove_dir_all(&directory).unwrap();
 }
 

@@ -499,6 +499,7 @@ fn options_of_a_queued_job_replace_values_of_its_file() {
         queue.ask("submit", &all, &job("a", 10_000_000_000))
     };
     let options = ["--name", "b", "--deadline", "90s", "--start", "1s", "--priority", "2"];
+    let options = [&options[..], &["--value", "50", "--penalty", "1_000"]].concat();
     let ran = submit(&options);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     let submitted = &ran.json()["submitted"][0];
@@ -510,6 +511,7 @@ fn options_of_a_queued_job_replace_values_of_its_file() {
     let shown = queue.ask("job", &["--socket", "none.sock", "b"], "").json();
     let request = shown["request"].as_str().unwrap();
     assert!(request.contains("priority = 2\n") && request.contains("start_ns = 1000000000"));
+    assert!(request.contains("value = 50\npenalty = 1000\n"), "{request}");
     let submitted_ns = shown["job"]["submitted_unix_ns"].as_u64().unwrap();
     assert_eq!(shown["job"]["deadline_unix_ns"], submitted_ns + 90_000_000_000);
     // A point in time becomes a span from the submission.
