@@ -103,6 +103,7 @@ fn main() -> ExitCode {
         Verb::Job(any) => queued::show(out, &any),
         Verb::Cancel(any) => queued::cancel(out, &any),
         Verb::Hold(which) => service::hold(out, &which),
+        Verb::Checkpoint(which) => service::checkpoint(out, &which),
         Verb::Release(which) => service::release(out, &which),
         Verb::Alter(options) => service::alter(out, &options),
         Verb::Watch(options) => service::watch(out, &options),

@@ -18,9 +18,10 @@ macro_rules! schemas {
 }
 
 /// The schemas: of files, of planners, and of answers.
-const SCHEMAS: [(&str, &str); 81] = schemas![
+const SCHEMAS: [(&str, &str); 82] = schemas![
     "plan" "job" "graph" "machine" "question" "answer" "admission"
-    "pbs.alter" "pbs.apps" "pbs.cancel" "pbs.check" "pbs.cluster" "pbs.cluster-clock"
+    "pbs.alter" "pbs.apps" "pbs.cancel" "pbs.check" "pbs.checkpoint" "pbs.cluster"
+    "pbs.cluster-clock"
     "pbs.cluster-doctor" "pbs.cluster-limits" "pbs.cluster-lost" "pbs.cluster-nodes"
     "pbs.cluster-optimiser" "pbs.cluster-ran" "pbs.cluster-request" "pbs.cluster-requests"
     "pbs.cluster-stat" "pbs.cluster-systems" "pbs.cluster-watch" "pbs.cluster-whole"

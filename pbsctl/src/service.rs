@@ -245,6 +245,15 @@ pub(crate) fn cancel(out: Output, which: &Which) -> Result<ExitCode, Failure> {
     shown(out, which.socket.connect()?.cancel(&key(&which.job))?)
 }
 
+pub(crate) fn checkpoint(out: Output, which: &Which) -> Result<ExitCode, Failure> {
+    let notified = which.socket.connect()?.checkpoint(&key(&which.job))?;
+    out.print(&notified, || match notified.processes {
+        0 => "No process of the job handles the signal of its checkpoint.\n".into(),
+        processes => format!("Asked {processes} processes of the job to save their work.\n"),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
 pub(crate) fn hold(out: Output, which: &Which) -> Result<ExitCode, Failure> {
     shown(out, which.socket.connect()?.hold(&key(&which.job))?)
 }

@@ -39,6 +39,7 @@ fn reply(method: &str) -> Value {
             "running": 2, "recorded": true,
             "resources": [{ "name": "matlab", "amount": 1, "declared": 2, "promised": 2 }],
         }),
+        "Checkpoint" => json!({ "processes": 2 }),
         "Watch" => json!({ "unix_ns": 4, "job": 3, "kind": "over", "text": "is over" }),
         "Metrics" => json!({
             "open_jobs": [{ "state": "held", "jobs": 1 }],
@@ -111,6 +112,7 @@ fn answers_of_the_service_are_valid() {
         ("jobs", &["job", "list", "--all"]),
         ("job", &["job", "show", "3"]),
         ("cancel", &["job", "cancel", "3"]),
+        ("checkpoint", &["job", "checkpoint", "3"]),
         ("hold", &["job", "hold", "3"]),
         ("release", &["job", "release", "3"]),
         ("alter", &["job", "alter", "3", "--priority", "1"]),

@@ -27,6 +27,7 @@ pub enum Request {
     Cancel(JobKey, Answer<Shown>),
     /// A job, and the name of the signal for its programs.
     Notify(JobKey, String, Answer<Notified>),
+    Checkpoint(JobKey, Answer<Notified>),
     Hold(JobKey, bool, Answer<Shown>),
     /// The alteration of a job, with its request as it was read, if it was.
     Alter(JobKey, Alteration, Option<Box<pbs_node::Submission>>, Answer<Shown>),
@@ -70,6 +71,7 @@ impl Request {
             Self::Explain(..) => "Explain",
             Self::Cancel(..) => "Cancel",
             Self::Notify(..) => "Notify",
+            Self::Checkpoint(..) => "Checkpoint",
             Self::Hold(_, true, _) => "Hold",
             Self::Hold(_, false, _) => "Release",
             Self::Alter(..) => "Alter",

@@ -70,6 +70,11 @@ pub struct Limits {
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
     pub job_timers: usize,
 
+    /// Seconds that a job gets at most to save its work before it is ended; 0: it is not asked
+    #[arg(long, value_name = "N", default_value_t = 10,
+          value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub save_seconds: u64,
+
     /// Jobs of a user that are over and kept in the history; root has no such limit
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = at_least_one)]
     pub user_ended_jobs: usize,
@@ -105,6 +110,7 @@ impl Limits {
         all_bytes: 512 << 20,
         job_pids: 4096,
         job_timers: 64,
+        save_seconds: 10,
         user_ended_jobs: 5000,
         user_ended_bytes: 64 << 20,
         all_ended_bytes: 1 << 30,

@@ -203,6 +203,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         cgroups,
         limits_memory: cli.limit_memory,
         job_pids,
+        checkpoint_ns: limits.save_seconds.saturating_mul(1_000_000_000),
         learns_slowdowns: cli.learn_slowdowns,
         reports_peaks: cli.report_peaks,
         ..Options::default()

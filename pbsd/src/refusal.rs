@@ -18,9 +18,10 @@ pub(crate) fn refusal(error: Error) -> Refusal {
         },
         Error::History(pbs_history::Error::NoRun(id)) => Refusal::NoSuchJob { job: id.to_string() },
         Error::NotTheOwner(..) => Refusal::NotPermitted { what: error.to_string() },
-        Error::DoesNotWait(..) | Error::DoesNotRun(..) | Error::IsOver(..) => {
-            Refusal::NotInState { what: error.to_string() }
-        }
+        Error::DoesNotWait(..)
+        | Error::DoesNotRun(..)
+        | Error::NoCheckpoint(..)
+        | Error::IsOver(..) => Refusal::NotInState { what: error.to_string() },
         other => Refusal::Failed { why: other.to_string() },
     }
 }

@@ -252,6 +252,9 @@ impl Service {
             Request::Notify(key, signal, answer) => {
                 give(answer, self.notify(caller, &key, &signal));
             }
+            Request::Checkpoint(key, answer) => {
+                give(answer, self.checkpoint(caller, &key));
+            }
             Request::Hold(key, hold, answer) => {
                 give(answer, self.hold(caller, &key, hold));
             }
@@ -480,6 +483,15 @@ impl Service {
         let (id, _) = self.own(caller, key, "notifying programs of the job of another user")?;
         let notice = signal.parse::<NoticeSignal>().map_err(|what| invalid("signal", &what))?;
         let processes = self.node.notify_run(id, notice).map_err(refusal)?;
+        Ok(Notified { processes: processes as u64 })
+    }
+
+    fn checkpoint(&self, caller: &Caller, key: &JobKey) -> Result<Notified, Refusal> {
+        let id = self.own(caller, key, "checkpointing the job of another user")?;
+        let processes = self.node.checkpoint_run(id).map_err(refusal)?;
+        let by = user_name(caller.uid);
+        let text = format!("asked to save itself by {by}: {processes} processes");
+        self.node.listener.notice(Some(id.0), "news", text);
         Ok(Notified { processes: processes as u64 })
     }
 

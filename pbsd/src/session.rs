@@ -100,8 +100,8 @@ impl Session {
         Ok(Submitted { jobs })
     }
 
-    /// Cancels a job: its programs are signalled to end, and killed if they
-    /// do not.
+    /// Cancels a job: its programs are signalled to end, and killed if they do not. A job whose
+    /// file has a checkpoint is asked to save its work first; a second call ends it.
     async fn cancel(&self, job: JobKey) -> Result<Shown, Refusal> {
         let ask = |answer| Request::Cancel(job, answer);
         self.node.ask(&self.caller, ask).await
@@ -111,6 +111,13 @@ impl Session {
     /// processes that handle the signal get it, up to 256.
     async fn notify(&self, job: JobKey, signal: String) -> Result<Notified, Refusal> {
         let ask = |answer| Request::Notify(job, signal, answer);
+        self.node.ask(&self.caller, ask).await
+    }
+
+    /// Asks the programs of a running job to save their work, by the signal that its file declares
+    /// (checkpoint). The job continues. Only processes that handle the signal get it, up to 256.
+    async fn checkpoint(&self, job: JobKey) -> Result<Notified, Refusal> {
+        let ask = |answer| Request::Checkpoint(job, answer);
         self.node.ask(&self.caller, ask).await
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pbs_history::{Outcome, RunId};
 use pbs_node::{others_in_words, OTHERS_REMEDY};
-use pbs_node::{ClosedRun, JobOutcome, Listener, Moved, NewPeak, News, NotRun};
+use pbs_node::{ClosedRun, JobOutcome, Listener, Moved, NewPeak, News, NotRun, SaveRequest};
 use pbs_node_api::Notice;
 use pbs_socket::journal;
 use pbs_uapi::clock::unix_ns;
@@ -93,6 +93,12 @@ impl Listener for Teller {
         let text = format!("job {job}: {}; {OTHERS_REMEDY}", others_in_words(others_ns));
         journal::info(&format!("{run} {text}"));
         self.notice(Some(run.0), self.owner(run), "news", text, None);
+    }
+
+    fn asked_to_save(&mut self, run: RunId, job: &str, request: &SaveRequest) {
+        let text = format!("job {job} {request}");
+        journal::info(&format!("{run} {text}"));
+        self.notice(Some(run.0), "news", text);
     }
 
     fn new_peak(&mut self, run: RunId, job: &str, peak: &NewPeak) {
@@ -256,6 +262,19 @@ mod tests {
         teller.news(News::MemoryShort);
         let told = watch.try_recv().unwrap();
         assert_eq!(told.brief, Some(told.notice.text));
+    }
+
+    /// Who watches learns that a job saves its work before it is ended.
+    #[test]
+    fn a_job_that_saves_its_work_is_reported() {
+        let (notices, mut watch) = tokio::sync::broadcast::channel(4);
+        let within = std::time::Duration::from_secs(2);
+        let request = SaveRequest { signal: "USR1".into(), processes: 1, within };
+        Teller::new(notices).asked_to_save(RunId(7), "sort", &request);
+        let notice = watch.try_recv().unwrap();
+        assert_eq!((notice.job, notice.kind.as_str()), (Some(7), "news"));
+        let text = "job sort was asked to save itself (USR1 to 1 processes, within 2 s)";
+        assert_eq!(notice.text, text);
     }
 
     /// A job that was lost with its machine is reported and counted like any other that has ended.

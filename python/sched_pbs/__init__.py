@@ -9,7 +9,7 @@ from .admission import Admission, AdmissionQuestion
 from .command import PbsctlError, find_pbsctl, run_json
 from .config import Config
 from .generate import generate
-from .job import Edge, Graph, GraphTask, Job, JobProcess, JobTask, Variant
+from .job import Checkpoint, Edge, Graph, GraphTask, Job, JobProcess, JobTask, Variant
 from .machine import Core, Device, Link, Machine, Node, Resource, Sharing
 from .own import OwnProcess, Place
 from .plan import Command, Cpu, Idle, Message, Plan, Process, Task
@@ -22,6 +22,7 @@ __all__ = [
     "Admission",
     "AdmissionQuestion",
     "Case",
+    "Checkpoint",
     "Command",
     "Config",
     "Core",

@@ -79,6 +79,16 @@ class JobProcess(Record):
 
 
 @dataclasses.dataclass
+class Checkpoint(Record):
+    """Way in which the programs of a job save their work before it is ended."""
+
+    signal: str
+    """Signal that asks the programs to do so: HUP, INT, TERM, USR1 or USR2."""
+    within_ns: int
+    """Time that the programs need for that."""
+
+
+@dataclasses.dataclass
 class Job(Record):
     """Job request with its task net (table 1)."""
 
@@ -98,6 +108,8 @@ class Job(Record):
     """Value that the user gains if the job keeps its deadline."""
     penalty: int = 0
     """Value that the user loses if the job misses its deadline."""
+    checkpoint: Checkpoint | None = None
+    """Way in which the programs of the job save their work; None: they cannot."""
     best_effort: bool = False
     """Whether the job runs behind all jobs that have a promise, and without one."""
     runtime_ns: int | None = None

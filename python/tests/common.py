@@ -7,6 +7,7 @@ import random
 import sys
 
 from sched_pbs import (
+    Checkpoint,
     Command,
     Config,
     Core,
@@ -152,6 +153,8 @@ class Inputs:
             job.value, job.penalty = self.random.randrange(9), self.random.randrange(9)
         if self.maybe():
             job.cpus = sorted(self.random.sample(range(64), 3))
+        if self.maybe():
+            job.checkpoint = Checkpoint("USR1", self.random.randrange(1, 2**40))
         job.best_effort = self.maybe()
         if self.maybe():
             job.resources = {"matlab": 1, self.text(): self.random.randrange(1, 2**32)}

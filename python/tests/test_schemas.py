@@ -140,6 +140,13 @@ VERDICTS: list[tuple[str, dict[str, Any], str, list[Any], list[Any]]] = [
     ("job", JOB, "process/0/name", ["a"], [""]),
     ("job", JOB, "process/0/tasks", [["5k"]], [[], ["5"], [{"insns": 1, "name": ""}]]),
     ("job", JOB, "resources", [{"a b": 1}, {"m": 2**56}], [[], {"m": 0}, {"": 1}, {"m": "1"}]),
+    (
+        "job",
+        JOB,
+        "checkpoint",
+        [{"signal": "USR1", "within_ns": "2s"}, {"signal": "SIGTERM", "within_ns": 1}],
+        [{"signal": "USR1"}, {"within_ns": 1}, {"signal": "KILL", "within_ns": 1}],
+    ),
     ("job", JOB, "process/0/resources", [{"m": 3}], [{"m": -1}, "m", {"n" * 201: 1}]),
     ("graph", GRAPH, "name", ["a"], [""]),
     ("graph", GRAPH, "task/0/name", ["b"], [""]),

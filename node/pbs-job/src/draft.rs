@@ -5,7 +5,7 @@
 use pbs_plan::Start;
 use pbs_text::Line;
 
-use crate::{Action, Amount, Worth};
+use crate::{Action, Amount, Checkpoint, Worth};
 
 /// A job request that nobody has checked.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Draft {
     pub priority: u32,
     /// Value and penalty; see [`Job::worth`](crate::Job::worth).
     pub worth: Worth,
+    /// Way in which programs save their work; see [`Job::checkpoint`](crate::Job::checkpoint).
+    pub checkpoint: Option<Checkpoint>,
     /// Whether the job asks for no promise; see [`Job::best_effort`](crate::Job::best_effort).
     pub best_effort: bool,
     /// Estimated time; see [`Job::runtime_ns`](crate::Job::runtime_ns).

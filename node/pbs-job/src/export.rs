@@ -5,6 +5,7 @@ use pbs_plan::write_start;
 use pbs_text::{append, append_line, quoted, underscored, write_list};
 
 use crate::amounts::write_amounts;
+use crate::checkpoint::write_checkpoint;
 use crate::{Action, Job, Kind, Process, Task, Worth};
 
 /// The job as [`job_from_toml`](crate::job_from_toml) reads it. What a file
@@ -28,6 +29,7 @@ pub fn job_to_toml(job: &Job) -> String {
     if job.worth.penalty != unsaid.penalty {
         line("penalty", job.worth.penalty);
     }
+    write_checkpoint(&mut out, job.checkpoint.as_ref());
     if job.best_effort {
         out.push_str("best_effort = true\n");
     }

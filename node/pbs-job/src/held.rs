@@ -13,6 +13,7 @@ impl Job {
         let tasks = self.tasks.iter().map(task_bytes);
         size_of::<Self>()
             + self.name.len()
+            + self.checkpoint.as_ref().map_or(0, |it| it.signal.len())
             + size_of_val(&self.cpus[..])
             + amounts_bytes(&self.resources)
             + processes.sum::<usize>()

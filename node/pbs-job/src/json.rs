@@ -7,6 +7,7 @@
 use pbs_plan::put_start;
 use serde_json::{json, Value};
 
+use crate::checkpoint::checkpoint_to_json;
 use crate::graph::{Graph, GraphTask, Target, Variant};
 use crate::{Action, Amount, Job, Kind, Machine, Process, Task};
 
@@ -22,6 +23,7 @@ pub fn job_to_json(job: &Job) -> Value {
         "best_effort": job.best_effort,
         "process": job.processes.iter().map(|it| process(job, it)).collect::<Vec<_>>(),
     });
+    put(&mut out, "checkpoint", checkpoint_to_json(job.checkpoint.as_ref()));
     put(&mut out, "runtime_ns", job.runtime_ns);
     put(&mut out, "memory_bytes", job.memory_bytes);
     put(&mut out, "cpus", some(&job.cpus));

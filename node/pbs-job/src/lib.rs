@@ -11,6 +11,7 @@
 
 mod amounts;
 mod check;
+mod checkpoint;
 mod draft;
 mod edit;
 mod export;
@@ -29,10 +30,10 @@ pub use export::job_to_toml;
 pub use json::{graph_to_json, job_to_json, machine_to_json};
 pub use machine::{machine_from_toml, machine_to_toml};
 pub use model::{
-    cpu_list, cpus_of_list, Action, Amount, Core, Device, Job, Link, Machine, Node, Process,
-    Resource, Sharing, Task, Worth, DEMAND_PERMILLE, MAX_AMOUNT, MAX_BANDWIDTH_BYTES_PER_S,
-    MAX_HOLDERS, MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S,
-    MAX_RESOURCES, MAX_TASKS, MAX_WORTH, TICK_NS,
+    cpu_list, cpus_of_list, Action, Amount, Checkpoint, Core, Device, Job, Link, Machine, Node,
+    Process, Resource, Sharing, Task, Worth, DEMAND_PERMILLE, MAX_AMOUNT,
+    MAX_BANDWIDTH_BYTES_PER_S, MAX_HOLDERS, MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES, MAX_NAME_BYTES,
+    MAX_NS, MAX_RATE_INSNS_PER_S, MAX_RESOURCES, MAX_TASKS, MAX_WORTH, NOTICE_SIGNALS, TICK_NS,
 };
 pub use moment::{is_moment, moment_unix_ns, now_unix_ns, with_spans};
 pub use parse::job_from_toml;

@@ -172,6 +172,18 @@ pub struct Core {
     pub rate_insns_per_s: u64,
 }
 
+/// Signals by which programs can be notified, by their names without `SIG`.
+pub const NOTICE_SIGNALS: [&str; 5] = ["HUP", "INT", "TERM", "USR1", "USR2"];
+
+/// Way in which the programs of a job save their work (Leppert 2021, 6.2.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Signal that asks them to do so, one of [`NOTICE_SIGNALS`].
+    pub signal: String,
+    /// Time that they need for it.
+    pub within_ns: u64,
+}
+
 /// A job request (Glaß 2024, table 1).
 ///
 /// Jobs that were read have been checked: what is said of the order and the
@@ -190,6 +202,8 @@ pub struct Job {
     pub priority: u32,
     /// Value and penalty: they weigh the job against others of its user.
     pub worth: Worth,
+    /// Way in which its programs save their work; `None`: they cannot.
+    pub checkpoint: Option<Checkpoint>,
     /// Whether the job runs as best effort: behind every job with a promise, and without one. The
     /// deadline is then only the user's wish.
     pub best_effort: bool,

@@ -92,6 +92,46 @@ fn one_process_is_the_initial_one() {
     assert_eq!(job.submitted_at(u64::MAX - 9), None);
 }
 
+/// The checkpoint of a job is the same in TOML and in JSON, and is read again.
+#[test]
+fn jobs_have_a_checkpoint() {
+    let text = |key: &str| {
+        format!(
+            "name = \"j\"\ndeadline_ns = 9\n{key}\n[[process]]\nid = 1\nmemory_bytes = 1\n\
+             tasks = [6]\n"
+        )
+    };
+    let job = job_from_toml(&text("checkpoint = { signal = \"SIGUSR1\", within_ns = \"2s\" }"));
+    let job = job.unwrap();
+    let checkpoint = job.checkpoint.as_ref().unwrap();
+    assert_eq!((checkpoint.signal.as_str(), checkpoint.within_ns), ("USR1", 2_000_000_000));
+    assert_eq!(job_from_toml(&job_to_toml(&job)).unwrap().checkpoint, job.checkpoint);
+    let json = pbs_job::job_to_json(&job);
+    assert_eq!(json["checkpoint"]["signal"], "USR1");
+    assert_eq!(json["checkpoint"]["within_ns"], 2_000_000_000);
+    let without = job_from_toml(&text("")).unwrap();
+    assert_eq!(without.checkpoint, None);
+    assert!(!job_to_toml(&without).contains("checkpoint"));
+    let write = "write checkpoint = { signal = \"USR1\", within_ns = \"2s\" }";
+    for (key, told) in [
+        ("checkpoint = { signal = \"USR1\" }", format!("checkpoint has no within_ns; {write}")),
+        ("checkpoint = { within_ns = 5 }", format!("checkpoint has no signal; {write}")),
+        (
+            "checkpoint = { signal = \"KILL\", within_ns = 5 }",
+            "signal KILL cannot ask a program to save; write one of HUP, INT, TERM, USR1, USR2"
+                .into(),
+        ),
+    ] {
+        let problems = job_from_toml(&text(key)).unwrap_err();
+        let [problem] = &problems[..] else { panic!("{problems:?}") };
+        assert_eq!(problem.message, told);
+        assert_eq!(problem.line.map(u32::from), Some(3));
+    }
+    for key in ["checkpoint = 5", "checkpoint = { signal = \"USR1\", within_ns = 0 }"] {
+        assert!(job_from_toml(&text(key)).is_err(), "{key}");
+    }
+}
+
 /// Value and penalty are numbers of the job, are 1 and 0 if they are left out, and are written
 /// again.
 #[test]

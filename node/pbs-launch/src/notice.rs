@@ -4,30 +4,26 @@
 use std::fs;
 use std::str::FromStr;
 
+use pbs_job::NOTICE_SIGNALS;
 use rustix::process::Signal;
 
 /// A signal that a program may handle as a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoticeSignal(Signal);
 
-/// Signals with their names.
-const SIGNALS: [(&str, Signal); 5] = [
-    ("HUP", Signal::HUP),
-    ("INT", Signal::INT),
-    ("TERM", Signal::TERM),
-    ("USR1", Signal::USR1),
-    ("USR2", Signal::USR2),
-];
+/// Signals, in the order of their names.
+const SIGNALS: [Signal; NOTICE_SIGNALS.len()] =
+    [Signal::HUP, Signal::INT, Signal::TERM, Signal::USR1, Signal::USR2];
 
 impl FromStr for NoticeSignal {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let name = text.strip_prefix("SIG").unwrap_or(text);
-        let found = SIGNALS.iter().find(|(known, _)| *known == name);
-        found.map(|&(_, signal)| Self(signal)).ok_or_else(|| {
-            let names: Vec<_> = SIGNALS.iter().map(|(name, _)| *name).collect();
-            format!("{text} is no signal for a notice; write one of {}", names.join(", "))
+        let found = NOTICE_SIGNALS.iter().position(|known| *known == name);
+        found.map(|place| Self(SIGNALS[place])).ok_or_else(|| {
+            let names = NOTICE_SIGNALS.join(", ");
+            format!("{text} is no signal for a notice; write one of {names}")
         })
     }
 }
@@ -55,6 +51,9 @@ mod tests {
     fn signals_have_names_with_and_without_sig() {
         assert_eq!("USR1".parse(), Ok(NoticeSignal(Signal::USR1)));
         assert_eq!("SIGTERM".parse(), Ok(NoticeSignal(Signal::TERM)));
+        for (name, signal) in NOTICE_SIGNALS.iter().zip(SIGNALS) {
+            assert_eq!(pbs_text::signal(signal.as_raw()), format!("SIG{name}"));
+        }
         for text in ["KILL", "usr1", "10", ""] {
             let refused = text.parse::<NoticeSignal>().unwrap_err();
             assert!(refused.contains("write one of HUP, INT"), "{refused}");

@@ -34,6 +34,7 @@ trait Node {
         job: &JobKey,
         signal: &str,
     ) -> zlink::Result<Result<Notified, Refusal>>;
+    async fn checkpoint(&mut self, job: &JobKey) -> zlink::Result<Result<Notified, Refusal>>;
     async fn hold(&mut self, job: &JobKey) -> zlink::Result<Result<Shown, Refusal>>;
     async fn release(&mut self, job: &JobKey) -> zlink::Result<Result<Shown, Refusal>>;
     async fn alter(
@@ -101,6 +102,11 @@ impl Client {
     pub fn notify(&mut self, job: &JobKey, signal: &str) -> Result<u64, Failure> {
         let answer = self.waiter.answer(self.connection.notify(job, signal));
         answer.map(|notified| notified.processes)
+    }
+
+    /// Asks the programs of a running job to save their work.
+    pub fn checkpoint(&mut self, job: &JobKey) -> Result<Notified, Failure> {
+        self.waiter.answer(self.connection.checkpoint(job))
     }
 
     /// Holds a waiting job: it is not planned until it is released.

@@ -77,6 +77,8 @@ pub enum Error {
     NoResource(String, Vec<String>),
     /// The amount of a resource that was to be set is too great.
     Amount(String, u64),
+    /// A run was to save its work whose job declares no way to do so.
+    NoCheckpoint(RunId, String),
     /// A run that is over was to be ended.
     IsOver(RunId, String),
     /// The history says itself what to do.
@@ -264,6 +266,11 @@ impl fmt::Display for Error {
                 "resource {name} can't have the amount {}; write at most {}",
                 underscored(*amount),
                 underscored(MAX_AMOUNT)
+            ),
+            Self::NoCheckpoint(run, job) => write!(
+                f,
+                "job {run} ({job}) cannot be asked to save itself: its file has no checkpoint; \
+                 write checkpoint = {{ signal = \"USR1\", within_ns = \"2s\" }} there"
             ),
             Self::IsOver(run, job) => write!(f, "run {run} of job {job} has ended"),
             Self::History(error) => error.fmt(f),

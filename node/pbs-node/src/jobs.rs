@@ -1303,6 +1303,35 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
+    /// A cancelled job that saves its work stays in the plan until that is over, or until it is
+    /// cancelled once more.
+    #[test]
+    fn a_job_saves_its_work_in_its_own_slots() {
+        let directory = std::env::temp_dir().join(format!("pbs-saves-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let ids = [(); 2].map(|()| jobs.order(vec![ordered(None, false)], &mut Nobody).unwrap()[0]);
+        let plan = jobs.take_plan().unwrap();
+        jobs.let_go(&plan, 1);
+        for id in ids {
+            let why = "cancelled by anna, after it was asked to save itself";
+            let run = jobs.begin_to_end(id, why.into(), &mut Nobody).unwrap().unwrap();
+            assert!(jobs.controller.store().run(run).is_some());
+            let reason = jobs.standing_of(id).unwrap().reason.unwrap();
+            assert_eq!(reason, format!("ending: {why}"));
+        }
+        assert!(!jobs.controller.has_vacated());
+        jobs.leave_plan(jobs.runs[0].run);
+        assert!(jobs.controller.has_vacated());
+        jobs.cancel(ids[1], "cancelled by bob".into(), &mut Nobody).unwrap();
+        for run in jobs.started() {
+            assert!(jobs.controller.store().run(run).is_none());
+        }
+        // The first reason stands.
+        let reason = jobs.standing_of(ids[1]).unwrap().reason.unwrap();
+        assert!(reason.contains("by anna"), "{reason}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
     /// A job that was cancelled before its programs were let go is over, whatever becomes of its
     /// record: it never starts.
     #[test]

@@ -9,7 +9,7 @@ use pbs_text::{bytes, span};
 use pbs_uapi::Event;
 
 use crate::result::in_words;
-use crate::{Error, JobOutcome, Moved};
+use crate::{Error, JobOutcome, Moved, SaveRequest};
 
 /// Hears of what happens. Who only wants the result does with none of it.
 pub trait Listener {
@@ -31,6 +31,9 @@ pub trait Listener {
     /// A job will miss its deadline, and its programs have started other processes, which used so
     /// much time of a CPU outside of the plan.
     fn started_others(&mut self, _run: RunId, _job: &str, _others_ns: u64) {}
+
+    /// The programs of a job that is to end were asked to save their work before.
+    fn asked_to_save(&mut self, _run: RunId, _job: &str, _request: &SaveRequest) {}
 
     /// A process of a job has more memory than was reserved for it.
     fn new_peak(&mut self, _run: RunId, _job: &str, _peak: &NewPeak) {}

@@ -78,6 +78,8 @@ pub struct Options {
     pub learns_slowdowns: bool,
     /// Whether the listener receives processes that have more memory than was reserved for them.
     pub reports_peaks: bool,
+    /// Longest time that a job gets to save its work before it is ended; 0: it is not asked to.
+    pub checkpoint_ns: u64,
     /// Programs for which a descriptor may be open at the same time: those that were started and
     /// not executed yet. `None`: the system alone limits them. An order for whose programs there
     /// is no room waits.
@@ -551,6 +553,10 @@ impl<L: Listener> Node<L> {
                 self.listener.over(outcome);
             }
         }
+        for run in self.programs.saved() {
+            jobs.leave_plan(run);
+            self.programs.end(run);
+        }
         again_ms = sooner(again_ms, self.programs.kill_overdue());
         if let Some(soon) = self.programs.remove_cgroups() {
             again_ms = sooner(again_ms, if soon { LOOK_MS } else { STUCK_MS });
@@ -623,8 +629,13 @@ impl<L: Listener> Node<L> {
         if !self.processes.cancel(process, cut) {
             return;
         }
-        let own = self.programs.of_process(process);
         let jobs = self.jobs.as_ref();
+        let run = jobs.and_then(|jobs| jobs.run_of(process));
+        if run.is_some_and(|run| self.programs.is_saving(run)) {
+            // Others of the job may have saved their work before.
+            return;
+        }
+        let own = self.programs.of_process(process);
         let run = jobs.and_then(|jobs| jobs.active(jobs.run_of(process)?));
         // The end of a job that a user has cancelled is what the user wants, and no news.
         if run.is_none_or(|run| run.cancelled.is_none()) {

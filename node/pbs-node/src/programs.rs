@@ -47,8 +47,8 @@ pub(crate) struct Programs {
     cgroups: BTreeMap<pbs_planner::RunId, Cgroup>,
     /// Control groups of runs that are over, until they are empty.
     leaving: VecDeque<Leaving>,
-    /// Runs that are to end, and when their programs are killed.
-    ending: BTreeMap<pbs_planner::RunId, Instant>,
+    /// Runs that are to end.
+    ending: BTreeMap<pbs_planner::RunId, EndingRun>,
 }
 
 /// A program of a plan, or of a run.
@@ -60,6 +60,15 @@ struct Started {
     /// The user whose limits it counts to.
     account: Option<u32>,
     child: Child,
+}
+
+/// A run that is to end.
+#[derive(Clone, Copy, Debug)]
+struct EndingRun {
+    /// Whether its programs were told to end; otherwise they save their work.
+    is_told: bool,
+    /// Time at which they are told, or killed.
+    at: Instant,
 }
 
 /// Control group of a run that is over.
@@ -290,6 +299,25 @@ impl Programs {
         }
     }
 
+    /// Lets the programs of a run, which save their work, go on for so long; it is one of
+    /// [`Programs::saved`] then.
+    pub(crate) fn end_after(&mut self, run: pbs_planner::RunId, within: Duration) {
+        let ending = EndingRun { is_told: false, at: Instant::now() + within };
+        self.ending.entry(run).or_insert(ending);
+    }
+
+    /// Returns the runs whose time to save their work is over. Their programs are to be told to end.
+    pub(crate) fn saved(&self) -> Vec<pbs_planner::RunId> {
+        let now = Instant::now();
+        let saved = self.ending.iter().filter(|(_, of)| !of.is_told && of.at <= now);
+        saved.map(|(&run, _)| run).collect()
+    }
+
+    /// Whether the programs of a run save their work before they are told to end.
+    pub(crate) fn is_saving(&self, run: pbs_planner::RunId) -> bool {
+        self.ending.get(&run).is_some_and(|ending| !ending.is_told)
+    }
+
     /// Asks the programs of a run to end; [`Programs::kill_overdue`] kills those that do
     /// not.
     pub(crate) fn end(&mut self, run: pbs_planner::RunId) {
@@ -299,7 +327,11 @@ impl Programs {
             // Another service has started them. A group that is gone has no programs.
             let _ = cgroup.terminate();
         }
-        self.ending.entry(run).or_insert(Instant::now() + GRACE);
+        let told = EndingRun { is_told: true, at: Instant::now() + GRACE };
+        let ending = self.ending.entry(run).or_insert(told);
+        if !ending.is_told {
+            *ending = told;
+        }
     }
 
     /// Notifies those programs of a run that handle the signal. Returns the number of processes;
@@ -434,16 +466,16 @@ impl Programs {
         all
     }
 
-    /// Kills the programs of runs that were asked to end and did not. Returns when to do so
-    /// again, in milliseconds; negative: never.
+    /// Kills the programs of runs that were asked to end and did not. Returns when to do so again,
+    /// or when the time of a run to save its work is over, in milliseconds; negative: never.
     pub(crate) fn kill_overdue(&mut self) -> i32 {
         let unseen = self.ending.keys().any(|&run| self.goes_on_unseen(run));
         // No event comes when they have ended.
         let mut again_ms = if unseen { UNSEEN_MS } else { -1 };
         let now = Instant::now();
-        for (run, at) in &mut self.ending {
+        for (run, EndingRun { at, is_told }) in &mut self.ending {
             let left = at.saturating_duration_since(now);
-            if left.is_zero() {
+            if left.is_zero() && *is_told {
                 if let Some(cgroup) = self.cgroups.get(run) {
                     // A group that could not be killed is tried again in the next round.
                     let _ = cgroup.kill();
@@ -455,8 +487,8 @@ impl Programs {
                 }
                 *at = now + GRACE;
             }
-            let left_ms = at.saturating_duration_since(now).as_millis() as i32 + 1;
-            again_ms = sooner(again_ms, left_ms);
+            let left_ms = at.saturating_duration_since(now).as_millis();
+            again_ms = sooner(again_ms, i32::try_from(left_ms).unwrap_or(i32::MAX - 1) + 1);
         }
         again_ms
     }
@@ -649,6 +681,41 @@ mod tests {
         assert!(!group.join("cgroup.kill").exists());
         fs::write(group.join("cgroup.events"), "populated 0\n").unwrap();
         assert!(programs.ends().alive.is_empty());
+        fs::remove_dir_all(&parent).unwrap();
+    }
+
+    /// Programs that save their work are told to end when their time is over, or when they are to end
+    /// at once; they are killed only after that.
+    #[test]
+    fn programs_that_save_their_work_are_told_to_end_later() {
+        let parent = std::env::temp_dir().join(format!("pbs-saving-{}", std::process::id()));
+        let group = parent.join("job-7");
+        fs::create_dir_all(&group).unwrap();
+        fs::write(group.join("cgroup.events"), "populated 1\n").unwrap();
+        let run = pbs_planner::RunId(3);
+        for is_over in [false, true] {
+            let mut adopted = Command::new("sleep").arg("60").spawn().unwrap();
+            fs::write(group.join("cgroup.procs"), format!("{}\n", adopted.id())).unwrap();
+            let mut programs = Programs::default();
+            programs.open_cgroup(run, Some(RunId(7)), &parent, GroupLimits::default()).unwrap();
+            programs.end_after(run, Duration::from_secs(if is_over { 0 } else { 3600 }));
+            // A second request to save does not lengthen the first.
+            programs.end_after(run, Duration::from_secs(7200));
+            if !is_over {
+                assert_eq!(programs.kill_overdue(), UNSEEN_MS);
+                assert!(programs.saved().is_empty() && programs.is_saving(run));
+                assert_eq!(adopted.try_wait().unwrap(), None);
+                assert_eq!(programs.ends().alive.get(&run), Some(&1));
+                programs.end(run);
+            } else {
+                assert_eq!(programs.saved(), [run]);
+                programs.end(run);
+            }
+            assert!(programs.saved().is_empty());
+            assert_eq!(adopted.wait().unwrap().signal(), Some(libc::SIGTERM));
+            assert!(!programs.is_saving(run));
+            assert!(!group.join("cgroup.kill").exists());
+        }
         fs::remove_dir_all(&parent).unwrap();
     }
 }

@@ -183,25 +183,39 @@ impl<L: Listener> Node<L> {
         self.jobs.as_ref().map_or(-1, Jobs::admission_ms)
     }
 
-    /// Cancels a run: asks its programs to end, and kills them if they do not. `why`: the reason to
-    /// report.
+    /// Cancels a run: asks its programs to end, and kills them if they do not. Programs that can save
+    /// their work are asked to do so first; a second call ends them. `why`: the reason to report.
     ///
     /// # Errors
     ///
     /// Fails if the run is over or unknown.
-    pub fn cancel_run(&mut self, id: RunId, why: String) -> Result<(), Error> {
+    pub fn cancel_run(&mut self, id: RunId, mut why: String) -> Result<(), Error> {
+        let saves = self.ask_to_save(id);
+        if let Some(request) = &saves {
+            why = format!("{why}, after it {request}");
+            let jobs = self.jobs()?;
+            let run = jobs.runs.iter().find(|run| run.id == Some(id));
+            let job = run.map_or_else(String::new, |run| run.job.name.clone());
+            self.listener.asked_to_save(id, &job, request);
+        }
         let (jobs, listener) = self.jobs_and_listener()?;
-        let Some(run) = jobs.cancel(id, why, listener)? else {
+        let run = match &saves {
+            Some(_) => jobs.begin_to_end(id, why, listener)?,
+            None => jobs.cancel(id, why, listener)?,
+        };
+        let Some(run) = run else {
             return Ok(());
         };
         if self.jobs()?.unstarted().contains(&run) {
             self.cancel_start(run);
         } else {
-            self.programs.end(run);
+            match saves {
+                Some(request) => self.programs.end_after(run, request.within),
+                None => self.programs.end(run),
+            }
         }
         Ok(())
     }
-
     /// Notifies the programs of a run that handle the signal. Returns the number of processes.
     ///
     /// # Errors

@@ -84,9 +84,15 @@ enum JobCommand {
     /// Cancel a job
     ///
     /// A job that waits never begins. The programs of a running job receive SIGTERM. Two
-    /// seconds later they are killed, with all processes that they have started. Where no service
-    /// runs, a job is removed from the queue.
+    /// seconds later they are killed, with all processes that they have started. A job whose file
+    /// has a checkpoint is asked to save its work before; to cancel it once more ends it. Where no
+    /// service runs, a job is removed from the queue.
     Cancel(AnyJob),
+
+    /// Ask a running job to save its work
+    ///
+    /// The job declares in its file how its programs are asked (checkpoint). It continues.
+    Checkpoint(Which),
 
     /// Hold a waiting job: it is not planned until it is released
     Hold(Which),
@@ -126,6 +132,7 @@ impl JobGroup {
             JobCommand::List(options) => Verb::Jobs(options),
             JobCommand::Show(which) => Verb::Job(which),
             JobCommand::Cancel(which) => Verb::Cancel(which),
+            JobCommand::Checkpoint(which) => Verb::Checkpoint(which),
             JobCommand::Hold(which) => Verb::Hold(which),
             JobCommand::Release(which) => Verb::Release(which),
             JobCommand::Alter(options) => Verb::Alter(options),

@@ -118,6 +118,9 @@ pub(crate) enum Verb {
     /// Cancel a job
     #[command(hide = true)]
     Cancel(AnyJob),
+    /// The command line of this verb is `job checkpoint`.
+    #[command(skip)]
+    Checkpoint(Which),
     /// Hold a waiting job: it is not planned until it is released
     #[command(hide = true)]
     Hold(Which),
@@ -221,6 +224,7 @@ impl Verb {
             Self::Jobs(_) => "jobs",
             Self::Job(_) => "job",
             Self::Cancel(_) => "cancel",
+            Self::Checkpoint(_) => "checkpoint",
             Self::Hold(_) => "hold",
             Self::Release(_) => "release",
             Self::Alter(_) => "alter",

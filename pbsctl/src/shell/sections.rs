@@ -16,6 +16,7 @@ const RELATED: [&[&str]; 6] = [
         "job list",
         "job show",
         "job cancel",
+        "job checkpoint",
         "job hold",
         "job release",
         "job alter",

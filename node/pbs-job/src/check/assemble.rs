@@ -130,6 +130,7 @@ pub(super) fn assemble(mut draft: Draft, links: Links) -> Job {
         deadline_ns: draft.deadline_ns,
         priority: draft.priority,
         worth: draft.worth,
+        checkpoint: draft.checkpoint,
         best_effort: draft.best_effort,
         runtime_ns: draft.runtime_ns,
         memory_bytes: draft.memory_bytes,

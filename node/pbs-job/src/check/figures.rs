@@ -9,6 +9,7 @@ use pbs_text::{between, underscored, Line, Problems};
 use pbs_uapi::{IDLE, MAX_SLOT_INSNS, NO_TASK};
 
 use crate::amounts::amounts_fault;
+use crate::checkpoint::signal_fault;
 use crate::draft::{Draft, DraftProcess, DraftTask};
 use crate::{MAX_HOLDERS, MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, MAX_WORTH};
 
@@ -113,6 +114,13 @@ impl Figures<'_> {
         }
         self.range(None, "value of the job", draft.worth.value, 0, MAX_WORTH);
         self.range(None, "penalty of the job", draft.worth.penalty, 0, MAX_WORTH);
+        if let Some(checkpoint) = &draft.checkpoint {
+            let what = "within_ns of the checkpoint";
+            self.range(None, what, checkpoint.within_ns, 1, MAX_NS);
+            if let Some(fault) = signal_fault(&checkpoint.signal) {
+                self.problem(None, fault);
+            }
+        }
         if let Some(runtime_ns) = draft.runtime_ns {
             self.range(None, "runtime_ns of the job", runtime_ns, 1, MAX_NS);
         }

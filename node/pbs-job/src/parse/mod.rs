@@ -17,6 +17,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::amounts::read_amounts;
 use crate::check::{cpu_twice, late_start};
+use crate::checkpoint::read_checkpoint;
 use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
 use crate::moment::{now_unix_ns, with_spans};
 use crate::{
@@ -30,6 +31,7 @@ const TOP_KEYS: &[&str] = &[
     "priority",
     "value",
     "penalty",
+    "checkpoint",
     "best_effort",
     "runtime_ns",
     "memory_bytes",
@@ -122,6 +124,9 @@ fn draft(reader: &mut Reader, document: &DeTable<'_>) -> Draft {
     }
     if let Some((line, value)) = top.entries.remove("priority") {
         draft.priority = reader.number(line, "priority", value).unwrap_or(0);
+    }
+    if let Some((line, value)) = top.entries.remove("checkpoint") {
+        draft.checkpoint = read_checkpoint(reader, line, value);
     }
     if let Some((line, value)) = top.entries.remove("best_effort") {
         draft.best_effort = reader.flag(line, "best_effort", value).unwrap_or(false);

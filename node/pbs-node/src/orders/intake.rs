@@ -724,6 +724,34 @@ impl Jobs {
         why: String,
         listener: &mut dyn Listener,
     ) -> Result<Option<pbs_planner::RunId>, Error> {
+        let run = self.begin_to_end(id, why, listener)?;
+        let is_started = |run: &pbs_planner::RunId| {
+            self.active(*run).is_some_and(|active| active.started_ns.is_some())
+        };
+        if let Some(run) = run.filter(is_started) {
+            self.leave_plan(run);
+        }
+        Ok(run)
+    }
+
+    /// The plan has a run no more that is being cancelled.
+    pub(crate) fn leave_plan(&mut self, run: pbs_planner::RunId) {
+        self.next_plan = None;
+        self.controller.cancel(run);
+    }
+
+    /// Cancels a run like [`Jobs::cancel`], and leaves it in the plan if it was started: its
+    /// programs save their work in its slots, with its memory and resources.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the run is over.
+    pub(crate) fn begin_to_end(
+        &mut self,
+        id: RunId,
+        why: String,
+        listener: &mut dyn Listener,
+    ) -> Result<Option<pbs_planner::RunId>, Error> {
         if let Some(run) = self.runs.iter_mut().find(|run| run.id == Some(id)) {
             let run_id = run.run;
             let why = run.cancelled.get_or_insert(why).clone();
@@ -732,7 +760,6 @@ impl Jobs {
                 // It is in no plan yet.
                 return Ok(Some(run_id));
             }
-            self.controller.cancel(run_id);
             // Another service cancels it again. Without a record of that, this one does.
             if let Err(error) = self.ledger.changed(id, |saved| saved.cancelled = Some(why)) {
                 listener.news(News::NotRecorded(error));
