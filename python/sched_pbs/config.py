@@ -152,6 +152,8 @@ class Config(Record):
     """Lateness of a missed message without a signal (6.2.1). Default 20000000."""
     tm2_message_ns: int | None = None
     """Earliness of a message without a signal (6.2.1). Default 100000000."""
+    timeliness_ns: int | None = None
+    """Deviation of a task's start or end without information (3.3.2). Default 0: none is told."""
 
     @classmethod
     def from_json(cls, value: object, where: str = "") -> Self:

@@ -41,6 +41,8 @@ TRACE_DEFINE_ENUM(PBS_CAUSE_PREEMPTIONS);
 TRACE_DEFINE_ENUM(PBS_CAUSE_MEMORY);
 TRACE_DEFINE_ENUM(PBS_CAUSE_NODE_MEMORY);
 TRACE_DEFINE_ENUM(PBS_CAUSE_MESSAGE);
+TRACE_DEFINE_ENUM(PBS_CAUSE_START);
+TRACE_DEFINE_ENUM(PBS_CAUSE_END);
 TRACE_DEFINE_ENUM(PBS_TIER_PMU_OVERFLOW);
 TRACE_DEFINE_ENUM(PBS_TIER_PMU);
 TRACE_DEFINE_ENUM(PBS_TIER_CLOCK);
@@ -361,7 +363,9 @@ TRACE_EVENT_FN(pbs_signal,
 				   { PBS_CAUSE_PREEMPTIONS, "preemptions" },
 				   { PBS_CAUSE_MEMORY, "memory" },
 				   { PBS_CAUSE_NODE_MEMORY, "node_memory" },
-				   { PBS_CAUSE_MESSAGE, "message" }),
+				   { PBS_CAUSE_MESSAGE, "message" },
+				   { PBS_CAUSE_START, "start" },
+				   { PBS_CAUSE_END, "end" }),
 		  __entry->level_percent, __entry->threshold,
 		  __entry->planned_insns, __entry->retired_insns,
 		  __entry->lateness_insns, __entry->node_lateness_insns,

@@ -223,6 +223,8 @@ struct pbs_config {
 	__u64 t2_message_ns;	/* up to 2^48 */
 	/* tm2_message: a message may be early by this */
 	__u64 tm2_message_ns;	/* up to 2^48 */
+	/* a task that starts or ends off its planned time by more is told (3.3.2) */
+	__u64 timeliness_ns;	/* up to 2^48; 0: none is */
 };
 
 /* Bits of pbs_config.thresholds */
@@ -363,7 +365,10 @@ enum pbs_event_kind {
 	PBS_EV_LATE		= 9,
 	/* prediction failure: below a t-2; reason: pbs_cause; value: it */
 	PBS_EV_EARLY		= 10,
-	/* on the way to a t2: level_percent; reason: pbs_cause; value: it */
+	/*
+	 * on the way to a t2: level_percent; reason: pbs_cause; value: it; or a task
+	 * that starts or ends off its planned time
+	 */
 	PBS_EV_INFO		= 11,
 	PBS_EV_ABSENT		= 12,	/* its slot came, and process has no thread */
 	PBS_EV_PROCESS_ENDED	= 13,	/* value: tasks of the plan it did not end */
@@ -421,6 +426,11 @@ enum pbs_grant {
  * tm2_message_ns.  value is its sender: after_process << 32 | after_task.  It is told
  * once a plan; a plan that deals with it has another arrival_ns.
  *
+ * The start and the end of a task are told as PBS_EV_INFO alone, if they are off by
+ * more than timeliness_ns from the times that follow from the lengths of the slots
+ * before them.  value is by how many nanoseconds: read it as __s64, negative when
+ * early.  It is told once for a task, until a plan comes; where slots float, never.
+ *
  * Of an early node the threshold is negative: read value as __s64.  And its
  * node_lateness_insns has the idle time in it that lessens earliness
  * (idle_is_lateness).
@@ -433,6 +443,8 @@ enum pbs_cause {
 	PBS_CAUSE_MEMORY	= 5,	/* memory_bytes, of the process */
 	PBS_CAUSE_NODE_MEMORY	= 6,	/* memory_bytes, of all processes of the node */
 	PBS_CAUSE_MESSAGE	= 7,	/* retired_insns: by what the message is late, or early */
+	PBS_CAUSE_START		= 8,	/* the start of the task on the clock */
+	PBS_CAUSE_END		= 9,	/* the end of the task on the clock */
 };
 
 enum pbs_eject {
@@ -480,7 +492,8 @@ struct pbs_event {
 	__s32 pid;			/* thread id in the initial namespace, 0: none */
 	__s64 node_lateness_insns;	/* of the CPU's processes, negative when early */
 	__u32 stress;			/* of LATE, EARLY and INFO: the level at that moment */
-	__u32 level_percent;		/* of LATE and EARLY: 100; of INFO: 25, 50, 75 or 90 */
+	/* of LATE and EARLY: 100; of INFO: 25, 50, 75 or 90, of START and END 100 */
+	__u32 level_percent;
 	__u64 memory_bytes;		/* of signals about memory: what is compared */
 };
 

@@ -196,6 +196,7 @@ pub(crate) fn comparison(event: &Event, stages: Option<Stages>) -> String {
         Some(Cause::Memory) => (memory("process", event), ">", Some("t2_memory")),
         Some(Cause::NodeMemory) => (memory("node", event), ">", Some("its limit")),
         Some(Cause::Message) => return message(event, early),
+        Some(Cause::Start | Cause::End) => return deviation(event),
         None => return format!("value {}", grouped(event.value)),
     };
     let limit = grouped(threshold(event));
@@ -249,15 +250,28 @@ fn message(event: &Event, early: bool) -> String {
     format!("message of {sender} is late by {insns} > {share}t2_message")
 }
 
+/// Describes a task that starts or ends earlier or later than planned. Its value is no threshold.
+fn deviation(event: &Event) -> String {
+    let verb = if event.reason == Cause::Start as u16 { "started" } else { "ended" };
+    let off_ns = event.value.cast_signed();
+    let direction = if off_ns < 0 { "early" } else { "late" };
+    format!("{verb} {} {direction} > timeliness_ns", span(off_ns.unsigned_abs()))
+}
+
 fn memory(whose: &str, event: &Event) -> String {
     format!("{whose} memory {}", grouped(event.memory_bytes))
 }
 
-/// The threshold of a late, early or info event. tm2_node is a negative
-/// lateness, which the record's value holds in two's complement.
+/// The threshold of a late, early or info event, or the deviation of a start or an end. tm2_node is
+/// a negative lateness, and a deviation is negative when the task is early: the record's value holds
+/// both in two's complement.
 pub(crate) fn threshold(event: &Event) -> i128 {
-    let is_tm2_node = event.kind == EventKind::Early as u16 && event.reason == Cause::Node as u16;
-    if is_tm2_node {
+    let is_signed = match Cause::from_raw(event.reason) {
+        Some(Cause::Node) => event.kind == EventKind::Early as u16,
+        Some(Cause::Start | Cause::End) => true,
+        _ => false,
+    };
+    if is_signed {
         i128::from(event.value as i64)
     } else {
         i128::from(event.value)

@@ -568,6 +568,7 @@ impl<'a> Builder<'a> {
             Some(Cause::Node) => event.node_lateness_insns,
             Some(Cause::Preemptions) => event.preemptions.into(),
             Some(Cause::Memory | Cause::NodeMemory) => signed(event.memory_bytes),
+            Some(Cause::Start | Cause::End) => event.value.cast_signed(),
             Some(Cause::Task | Cause::Message) | None => signed(event.retired_insns),
         };
         let state = self.replay.process(event.process, event.time_ns);

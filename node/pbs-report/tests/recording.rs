@@ -179,8 +179,19 @@ fn signals_say_what_was_compared() {
     let early = Event { value: (-3_000i64) as u64, ..event(EventKind::Early, Cause::Node) };
     assert!(line(&early).ends_with("node lateness −4,000 < tm2_node −3,000 (node)"));
     // What a later kernel may tell.
-    let unknown = Event { reason: 9, ..event(EventKind::Late, Cause::Task) };
-    assert!(line(&unknown).ends_with("value 12,000 (reason_9)"));
+    let unknown = Event { reason: 99, ..event(EventKind::Late, Cause::Task) };
+    assert!(line(&unknown).ends_with("value 12,000 (reason_99)"));
     let grant = event(EventKind::Grant, Cause::Task);
     assert_eq!(EventView::from(&grant).reason.as_deref(), Some(Grant::Slot.name()));
+}
+
+#[test]
+fn deviation_of_a_start_or_an_end_has_a_direction() {
+    let line = |cause: Cause, off_ns: i64| {
+        let kind = EventKind::Info as u16;
+        let value = off_ns.cast_unsigned();
+        describe(&Event { kind, reason: cause as u16, value, ..Event::default() })
+    };
+    assert!(line(Cause::Start, 12_000_000).ends_with("started 12 ms late > timeliness_ns (start)"));
+    assert!(line(Cause::End, -3_000).ends_with("ended 3 µs early > timeliness_ns (end)"));
 }

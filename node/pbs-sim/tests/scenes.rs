@@ -328,6 +328,30 @@ fn a_late_message_is_a_failure_of_its_own() {
     assert_eq!(ended(&simulation), [(1, 0, 3_000_000), (2, 0, 3_400_000)]);
 }
 
+/// The second process starts late by what the first one takes more, and early by what its own first
+/// task takes less; unallocated time counts for nothing.
+#[test]
+fn untimely_tasks_are_reported_by_their_deviation() {
+    let mut plan = plan("1: 1000000/1300000 1000000\n2: 1000000/100000 1000000\nslots: 1 2 2 1");
+    plan.config = Some(Config { thresholds: 0, timeliness_ns: 250_000, ..config() });
+    let simulation = run(&plan);
+    let told: Vec<_> = simulation
+        .events
+        .iter()
+        .filter(|event| event.kind == EventKind::Info as u16)
+        .map(|event| (event.reason, event.process, event.task, event.value.cast_signed()))
+        .collect();
+    let [start, end] = [Cause::Start as u16, Cause::End as u16];
+    let expected = [
+        (end, 1, 0, 300_000),
+        (start, 2, 0, 300_000),
+        (start, 2, 1, -600_000),
+        (start, 1, 1, -600_000),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(simulation.counts().signals["info"]["start"], 3);
+}
+
 /// (kind, cause, process, what is compared, level) of the signals about memory, in the
 /// order of time.
 fn about_memory(simulation: &Simulation) -> Vec<(EventKind, Cause, u32, u64, u32)> {

@@ -108,6 +108,8 @@ numbers! {
         Memory = 5, "memory";
         NodeMemory = 6, "node_memory";
         Message = 7, "message";
+        Start = 8, "start";
+        End = 9, "end";
     }
 
     /// `enum pbs_eject`: why a thread left the class.

@@ -91,6 +91,7 @@ records! {
         suspends_failed: u64,
         t2_message_ns: u64,
         tm2_message_ns: u64,
+        timeliness_ns: u64,
     }
 
     /// `struct pbs_plan_cpu`

@@ -54,6 +54,7 @@ fn expected() -> Expected {
             suspends_failed
             t2_message_ns
             tm2_message_ns
+            timeliness_ns
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots nr_edges rate_insns_per_ms }
         "pbs_plan_process" PlanProcess {

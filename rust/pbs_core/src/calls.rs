@@ -2,7 +2,7 @@
 
 //! Calls that report to a node what happened on its CPU.
 
-use super::event::{EventKind, Grant, Sink};
+use super::event::{Cause, EventKind, Grant, Sink};
 use super::input::{Input, InputKind};
 use super::memory::Memory;
 use super::node::Node;
@@ -192,6 +192,9 @@ impl<M: Memory> Node<M> {
         self.report(event, sink);
         if complete && retired_insns < planned_insns {
             self.check_earliness(p, planned_insns, retired_insns, now_ns, sink);
+        }
+        if complete && self.policy.config.timeliness_ns != 0 {
+            self.check_timeliness(Cause::End, p, retired_insns, now_ns, sink);
         }
         self.slot.end_sparing(p);
         let place = self.plan.place(p, next);

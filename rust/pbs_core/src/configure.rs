@@ -46,12 +46,16 @@ impl Config {
 }
 
 impl<M: Memory> Node<M> {
-    /// Refuses a configuration with another `dispatch`, which has another state of its processes.
+    /// Refuses a configuration with another `dispatch`, which has another state of its processes,
+    /// and one that compares times with a plan that began without a timetable.
     pub fn check_change(&self, config: &Config) -> Result<(), Refusal> {
         let before = self.policy.config;
         if config.dispatch != before.dispatch {
             let in_force = before.dispatch().name();
             return Err(Fault::DispatchInForce { in_force }.nowhere());
+        }
+        if config.timeliness_ns != 0 && self.timetable.is_empty() && !self.floats() {
+            return Err(Fault::NoTimetable.nowhere());
         }
         Ok(())
     }

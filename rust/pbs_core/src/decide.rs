@@ -3,7 +3,7 @@
 //! Decisions: which process may run, and until when.
 
 use super::division::Division;
-use super::event::{Event, EventKind, Grant, Sink};
+use super::event::{Cause, Event, EventKind, Grant, Sink};
 use super::memory::Memory;
 use super::next_check::NextCheck;
 use super::node::Node;
@@ -152,10 +152,14 @@ impl<M: Memory> Node<M> {
             self.choose_filler(reason, first_check, now_ns);
         }
         let granted = self.grant.process();
+        let starts = self.starts_by_timetable(granted);
         if let Some(p) = granted {
             self.processes.begin_task(p);
         }
         self.note_grant(self.slot_on_wire(), now_ns, sink);
+        if let Some(p) = starts {
+            self.check_timeliness(Cause::Start, p, 0, now_ns, sink);
+        }
         if self.policy.config.idle_is_lateness != 0 && granted.is_none() {
             let waits = self.slot.is_owned();
             // Until the planned arrival of a message the plan waits for the clock.

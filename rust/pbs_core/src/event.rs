@@ -28,7 +28,7 @@ pub enum EventKind {
     Late = 9,
     /// Prediction failure: a task or the node is below its t-2.
     Early = 10,
-    /// A quarter, half or three quarters of the way to t2_process or t2_node.
+    /// A quarter, half or three quarters of the way to t2_process or t2_node, or an untimely task.
     Info = 11,
     /// The slot of a process began, but the process has no thread.
     Absent = 12,
@@ -149,6 +149,10 @@ pub enum Cause {
     NodeMemory = 6,
     /// t2_message or tm2_message: the lateness of a message for which a process waits.
     Message = 7,
+    /// Timeliness: the start of the task on the clock.  Information only.
+    Start = 8,
+    /// Timeliness: the end of the task on the clock.  Information only.
+    End = 9,
 }
 
 /// One event: `struct pbs_event` without the fields that only the kernel has (sequence number, CPU,

@@ -67,6 +67,7 @@ impl<M: Memory> Node<M> {
                 format!("{:?}", (node.processes.live(), node.processes.unfinished())),
                 format!("{:?}", (&node.windows, &node.budget, &node.slot)),
                 format!("{:?}", (&node.lengths, &node.responses)),
+                node.timetable.words(),
                 format!("{:?}", (&node.grant, &node.grant_reports, &node.standing)),
                 format!("{:?}", (node.signals.still(progress), &node.counts)),
                 (0..node.processes.len() as u32)

@@ -93,6 +93,8 @@ pub(super) struct Reported {
     pub(super) process: Level,
     /// t2_memory.
     pub(super) memory: Level,
+    /// Whether the current task was reported as untimely.
+    pub(super) untimely: bool,
 }
 
 impl Reported {
@@ -101,6 +103,7 @@ impl Reported {
         preemptions: Level::NOTHING,
         process: Level::NOTHING,
         memory: Level::NOTHING,
+        untimely: false,
     };
 
     /// Whether a plan that deals with the events before `dealt_seq` deals with a failure of the
@@ -115,6 +118,7 @@ impl Reported {
     pub(super) fn forget_task(&mut self) {
         self.task = Level::NOTHING;
         self.preemptions = Level::NOTHING;
+        self.untimely = false;
     }
 }
 
@@ -128,4 +132,5 @@ saved!([super] Reported {
     preemptions,
     process,
     memory,
+    untimely,
 });

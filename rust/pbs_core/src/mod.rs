@@ -80,6 +80,7 @@ mod standing;
 mod sums;
 mod take_over;
 mod thresholds;
+mod timeliness;
 mod turns;
 mod wait_lists;
 mod windows;

@@ -24,6 +24,7 @@ use super::responses::Responses;
 use super::run::Run;
 use super::slot::CurrentSlot;
 use super::standing::StandingDecision;
+use super::timeliness::Timetable;
 use super::wait_lists::WaitLists;
 use super::windows::Windows;
 
@@ -61,6 +62,8 @@ pub struct Node<M: Memory> {
     pub(super) responses: Responses,
     /// The planned lengths against those of the plan before.
     pub(super) lengths: LengthChanges,
+    /// The planned times of the slots, where they are compared with the clock.
+    pub(super) timetable: Timetable<M>,
     /// Receiver of the inputs of the node.
     pub(super) tap: M::Tap,
 }
@@ -119,6 +122,7 @@ impl<M: Memory> Node<M> {
         let queue = Queue::new(count, config.idle_policy())?;
         let floating = Floating::new(if floats { count } else { 0 })?;
         let wait_lists = WaitLists::new(&plan)?;
+        let timetable = Timetable::new(&plan, &rates, config.timeliness_ns != 0 && !floats)?;
         Ok(Node {
             status: PlanStatus::new(plan_id, now_ns),
             policy: Policy::new(*config, rates.cpu()),
@@ -138,6 +142,7 @@ impl<M: Memory> Node<M> {
             counts: Counts::ZERO,
             responses: Responses::NONE,
             lengths: LengthChanges::NONE,
+            timetable,
             tap: M::Tap::default(),
         })
     }

@@ -44,7 +44,11 @@ impl<M: Memory> Rates<M> {
 
     /// The rate of process `p`.
     pub(super) fn of(&self, p: u32) -> Rate {
-        let own = self.own.get(p as usize).copied().flatten();
-        own.unwrap_or(self.cpu)
+        self.own(p).unwrap_or(self.cpu)
+    }
+
+    /// The rate that the plan declares for process `p`.
+    pub(super) fn own(&self, p: u32) -> Option<Rate> {
+        self.own.get(p as usize).copied().flatten()
     }
 }

@@ -256,6 +256,7 @@ pub enum Fault {
     DispatchInForce {
         in_force: &'static str,
     },
+    NoTimetable,
     NoMemory,
     Interrupted,
 }
@@ -583,6 +584,11 @@ impl fmt::Display for Fault {
                 f,
                 "the plan in force has dispatch = \"{in_force}\", which only another plan can \
                  change; write the plan again with the other dispatch"
+            ),
+            Fault::NoTimetable => write!(
+                f,
+                "the plan in force began with timeliness_ns = 0, and has no timetable; write the \
+                 plan again with the other timeliness_ns"
             ),
             Fault::NoMemory => write!(f, "no memory for the plan; write a shorter one"),
             Fault::Interrupted => write!(f, "who wrote the plan was killed"),

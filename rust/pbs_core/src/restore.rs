@@ -11,6 +11,7 @@ use super::plan::Plan;
 use super::rate::Rate;
 use super::restored::{Restored, SnapshotError, Words};
 use super::snapshot::checked;
+use super::timeliness::Timetable;
 use super::wait_lists::NOBODY;
 use super::words::VERSION;
 
@@ -72,6 +73,7 @@ impl<M: Memory> Node<M> {
         })?;
         node.floating.load_whole(from)?;
         node.wait_lists.load_whole(from)?;
+        node.timetable = Timetable::load(from, &node.plan, &node.rates)?;
         let processes = node.plan.processes.iter_mut();
         for (run, process) in node.processes.runs_mut().iter_mut().zip(processes) {
             *run = Restored::load(from)?;

@@ -86,6 +86,8 @@ pub(super) struct Run {
     /// Number of its tasks that had begun when this plan took over; a task that was held had not
     /// begun.  0 if the process begins a new run.
     pub(super) begun_before: u32,
+    /// Instructions of the last of them that were retired before this plan, until its slot passes.
+    pub(super) carried_insns: u64,
     /// Position before which the slots of its tasks had passed when this plan took over.
     pub(super) behind_before: u32,
     /// The position of the first task that waits for others, from the current
@@ -178,6 +180,7 @@ impl Run {
         queued: NOT_QUEUED,
         died_in: format::NO_TASK,
         begun_before: 0,
+        carried_insns: 0,
         behind_before: 0,
         gate: u32::MAX,
         edge: u32::MAX,
@@ -474,6 +477,7 @@ saved!([super] Run {
     queued,
     died_in,
     begun_before,
+    carried_insns,
     behind_before,
     gate,
     edge,

@@ -137,8 +137,12 @@ impl<M: Memory> Node<M> {
     /// Leaves the present slot.  Only its own process can fall behind by that.
     pub(super) fn pass_slot(&mut self, sink: &mut impl Sink) {
         self.leave_slot(sink);
-        let slot = self.plan.slot(self.slot.number());
-        let owner = slot.map_or(Slot::IDLE, |slot| slot.process);
+        let slot = self.plan.slot(self.slot.number()).copied();
+        let slot = slot.unwrap_or(Slot::NONE);
+        let owner = slot.process;
+        if !self.timetable.is_empty() {
+            self.pass_by_timetable(&slot);
+        }
         self.slot.pass();
         // The grant was for this slot; in the next one the choice is made anew.
         self.grant.forget_reason();

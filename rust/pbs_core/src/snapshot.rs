@@ -103,6 +103,7 @@ impl<M: Memory> Node<M> {
         self.processes.save_derived(to);
         self.floating.save_whole(to);
         self.wait_lists.save_whole(to);
+        self.timetable.save(to);
     }
 }
 

@@ -103,6 +103,7 @@ impl<M: Memory> Node<M> {
         self.use_measured_reschedule_time();
         self.windows = Windows::new(&self.policy.config, now_ns);
         self.windows.take_over(&old.windows);
+        self.timetable.begin(self.windows.later_plan_ns(now_ns));
         self.budget = old.budget;
         self.counts = old.counts;
         let mut idle_insns = 0;
@@ -287,6 +288,9 @@ impl<M: Memory> Node<M> {
             // A task that is held may retire instructions: it handles signals.
             let has_begun = run.retired_insns > 0 && !old.held;
             run.begun_before = run.position + u32::from(has_begun);
+            if has_begun {
+                run.carried_insns = run.retired_insns.min(run.planned_insns);
+            }
             if before.task_ahead > task {
                 run.behind_before = self.plan.position_of(index, before.task_ahead);
             }

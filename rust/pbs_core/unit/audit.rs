@@ -23,6 +23,8 @@ pub(super) struct Audit {
 fn subject(cause: Cause, process: u32, task: u32) -> Subject {
     match cause {
         Cause::Task | Cause::Preemptions | Cause::Message => (cause as u16, process, task),
+        // A task is reported once, whichever of both it is.
+        Cause::Start | Cause::End => (Cause::Start as u16, process, task),
         Cause::Process | Cause::Memory => (cause as u16, process, 0),
         Cause::Node | Cause::NodeMemory => (cause as u16, 0, 0),
     }
@@ -94,6 +96,19 @@ impl Audit {
 
     fn read_late(&mut self, node: &Node<StdMemory>, event: &Event) {
         let percent = event.level_percent;
+        if let Some(cause) = [Cause::Start, Cause::End]
+            .into_iter()
+            .find(|&cause| event.reason == cause as u16)
+        {
+            assert_eq!((event.kind, percent), (EventKind::Info, 100));
+            let off_ns = event.value.cast_signed().unsigned_abs();
+            let timeliness_ns = node.config().timeliness_ns;
+            assert!(timeliness_ns != 0 && off_ns > timeliness_ns);
+            let subject = subject(cause, event.process, event.task);
+            let before = self.told.insert(subject, percent);
+            assert_eq!(before, None, "{subject:?} is told again");
+            return;
+        }
         assert_eq!(percent == 100, event.kind == EventKind::Late);
         let config = node.config();
         let (cause, threshold) = match event.reason {
@@ -117,6 +132,7 @@ impl Audit {
             Cause::Process => assert!(exceeds(event.lateness_insns, event.value, percent)),
             Cause::Node => assert!(exceeds(event.node_lateness_insns, event.value, percent)),
             Cause::Memory | Cause::NodeMemory => unreachable!("no plan of these tests has memory"),
+            Cause::Start | Cause::End => unreachable!("they have no threshold"),
             Cause::Message => {
                 // One instruction a nanosecond.
                 let limit_ns = config.t2_message_limit_ns(event.stress.into());

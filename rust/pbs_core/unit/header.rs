@@ -115,6 +115,8 @@ fn event_kinds_are_those_of_the_header() {
         ("memory", Cause::Memory),
         ("node_memory", Cause::NodeMemory),
         ("message", Cause::Message),
+        ("start", Cause::Start),
+        ("end", Cause::End),
     ];
     let ours = ours.map(|(name, cause)| (name.to_string(), cause as u16));
     assert_eq!(constants("PBS_CAUSE_"), BTreeMap::from(ours));

@@ -51,6 +51,7 @@ mod stress;
 mod swap;
 mod text;
 mod thresholds;
+mod timeliness;
 mod turns;
 mod ways;
 mod wire;

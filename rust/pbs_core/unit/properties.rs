@@ -104,6 +104,7 @@ fn failure_config() -> impl Strategy<Value = Config> {
                 tm2_node_lower_bound_ns: node.3,
                 t2_message_ns: node.3,
                 tm2_message_ns: process.3 / 8,
+                timeliness_ns: node.3 / 2,
                 t2_node_lateness_cap_permille: node.0,
                 tm2_node_earliness_cap_permille: node.1,
                 max_preemptions: node.2,
@@ -229,6 +230,11 @@ fn is_signal(event: &Event) -> bool {
     [EventKind::Late, EventKind::Early, EventKind::Info].contains(&event.kind)
 }
 
+/// Whether the event reports an untimely task.
+fn is_about_time(event: &Event) -> bool {
+    [Cause::Start as u16, Cause::End as u16].contains(&event.reason)
+}
+
 /// The signals of `events` that are not about `off`.
 fn without(events: &[Event], off: Threshold) -> Vec<Event> {
     let (early, late) = (EventKind::Early, EventKind::Late);
@@ -240,7 +246,7 @@ fn without(events: &[Event], off: Threshold) -> Vec<Event> {
         Threshold::T2Preemptions => event.reason == Cause::Preemptions as u16,
         Threshold::Tm2Task => event.kind == early && event.reason == Cause::Task as u16,
         Threshold::Tm2Node => event.kind == early && event.reason == Cause::Node as u16,
-        Threshold::Info => event.kind == EventKind::Info,
+        Threshold::Info => event.kind == EventKind::Info && !is_about_time(event),
         Threshold::T2Memory => {
             let causes = [Cause::Memory as u16, Cause::NodeMemory as u16];
             causes.contains(&event.reason)

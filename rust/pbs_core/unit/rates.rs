@@ -14,7 +14,7 @@ const FAST: u64 = 2_000_000;
 
 /// A plan of these slots (process, length) that declares the rates of the CPU and of the first two
 /// processes, 0: none.
-fn plan(slots: &[(u32, u64)], cpu: u64, processes: [u64; 2]) -> Plan<StdMemory> {
+pub(super) fn plan(slots: &[(u32, u64)], cpu: u64, processes: [u64; 2]) -> Plan<StdMemory> {
     let mut bytes = text::write(1, None, &[Cpu::numbered(0, slots)]);
     let mut put = |at: usize, value: u64| {
         bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());

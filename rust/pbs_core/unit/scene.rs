@@ -57,6 +57,8 @@ fn line(event: &Event) -> String {
         5 => "memory",
         6 => "node_memory",
         7 => "message",
+        8 => "start",
+        9 => "end",
         reason => panic!("cause {reason}"),
     };
     format!("{kind} {cause}: {process}.{task} at {retired_insns}")

@@ -221,7 +221,7 @@ fn refusals_say_what_is_wrong() {
     };
     assert_eq!(
         with(0, 9),
-        "the snapshot has version 9, not 7; replay it with the pbsctl that recorded it"
+        "the snapshot has version 9, not 8; replay it with the pbsctl that recorded it"
     );
     let other = refusal(text::plan(&[(1, 10)]), CONFIG, &words);
     assert_eq!(

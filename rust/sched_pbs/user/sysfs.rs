@@ -395,6 +395,7 @@ config_attributes! {
     40 "suspends_failed",
     41 "t2_message_ns",
     42 "tm2_message_ns",
+    43 "timeliness_ns",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

@@ -62,6 +62,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("suspends_failed", 0, 0, 1, 1),
     ("t2_message_ns", 20_000_000, 0, 1 << 48, 5_000_000),
     ("tm2_message_ns", 100_000_000, 0, 1 << 48, 6_000_000),
+    ("timeliness_ns", 0, 0, 1 << 48, 7_000_000),
 ];
 
 /// Numbers whose value bounds that of another.
