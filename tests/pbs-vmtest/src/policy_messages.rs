@@ -9,6 +9,8 @@ use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, Device, Event, EventKind};
 use pbs_vmtest::{check, check_eq, shared};
 
+use crate::jobs::{ask, prepare};
+
 use crate::harness::{burn, work_tasks, Context, Node, Plan, Scene, Verdict};
 use crate::policy_cpus::uncounted;
 
@@ -142,6 +144,30 @@ pub fn early_message_of_a_program_is_signalled() -> Verdict {
     let ends = early.iter().map(|event| (event.process, event.task, event.value));
     check_eq!(ends.collect::<Vec<_>>(), [(2, 1, 1 << 32)], "early\n{log}");
     check_eq!(told(&node, EventKind::Late).len(), 0, "late\n{log}");
+    Ok(())
+}
+
+/// The plan of the programs that mark their sends and receives.
+const MARKED: &str = include_str!("../../../samples/plans/messages.toml");
+
+/// Programs in C mark what they send and receive, through a pipe and a socket. As many tasks end as
+/// the plan has, each message is there when its receiver begins, and no end is out of order.
+pub fn programs_mark_sends_and_receives() -> Verdict {
+    for through in ["pipe", "socket"] {
+        prepare(&MARKED.replace("\"pipe\"", &format!("\"{through}\"")))?;
+        let run = ask(&["run", "job.toml"])?;
+        check_eq!(run.status, Some(0), "{through}: status: {}", run.stderr);
+        let tasks = run.json["tasks"].as_array().ok_or("tasks")?;
+        check_eq!(tasks.len(), 7, "{through}: tasks: {}", run.json["tasks"]);
+        let ended_ns = |process: u64, task: u64| {
+            let ended = tasks.iter().find(|it| it["process"] == process && it["task"] == task);
+            ended.and_then(|ended| ended["ended_ns"].as_u64()).ok_or("a task has not ended")
+        };
+        for message in 0..3 {
+            let (sent_ns, processed_ns) = (ended_ns(1, message)?, ended_ns(2, message + 1)?);
+            check!(sent_ns < processed_ns, "{through}: message {message}: {}", run.json["tasks"]);
+        }
+    }
     Ok(())
 }
 

@@ -10,6 +10,9 @@
  *			perror("end of the task");
  *	}
  *
+ * A task that ends by a message to another process ends with sched_pbs_send(); the
+ * task that waits for that message begins in sched_pbs_receive().
+ *
  * The job has attaches = "itself" (Documentation/jobs.rst).  Without a plan, also
  * after the plan was dropped, the calls do nothing and succeed: the program simply
  * does its work.  The calls are those of Documentation/pbs-uapi.rst, for the thread
@@ -23,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include <linux/pbs.h>
@@ -105,6 +109,72 @@ static inline int sched_pbs_task_end(const struct sched_pbs_process *own, __u32 
 	if (next)
 		*next = end.next_task;
 	return 0;
+}
+
+/*
+ * Send a message and end the present task, for the end of which the receiver waits.
+ * As write(2) of the whole message, with three differences:
+ *
+ * - What has gone out in part goes out whole, also after an interruption.  Fewer than
+ *   bytes: the rest could not be written; errno says why, and the task goes on.
+ * - After the whole message, the task ends.  The call returns when the next one begins.
+ * - errno is 0 then, or says why the kernel refused the end of the task.  The message
+ *   has gone out in both cases.
+ *
+ * -1: nothing has gone out, and the task goes on; errno is that of write(2).
+ *
+ * The receiver reads only after this task has ended: the message must fit into what
+ * the pipe or socket holds.
+ */
+static inline ssize_t sched_pbs_send(const struct sched_pbs_process *own, int fd,
+				     const void *message, size_t bytes)
+{
+	size_t sent = 0;
+	ssize_t written;
+
+	do {
+		written = write(fd, (const char *)message + sent, bytes - sent);
+		if (!written && bytes) {
+			/* Not even a part of the rest, and no reason. */
+			errno = EIO;
+			written = -1;
+		}
+		if (written >= 0)
+			sent += (size_t)written;
+		else if (errno != EINTR || !sent)
+			return sent ? (ssize_t)sent : -1;
+	} while (sent < bytes);
+	errno = 0;
+	sched_pbs_task_end(own, NULL);
+	return (ssize_t)sent;
+}
+
+/*
+ * End the present task, wait for the task that sends the message, and receive it: the
+ * task that waits for the message in the plan begins.  As read(2), with two
+ * differences:
+ *
+ * - It is not interrupted (EINTR), because a second call would end a second task.
+ * - errno is 0 after a read, or says why the kernel refused the end of the task.  The
+ *   message is read in both cases.
+ *
+ * -1: nothing was read; errno is that of read(2).  The task has ended: go on with
+ * read(2), also for the rest of a message of which a part was read.
+ */
+static inline ssize_t sched_pbs_receive(const struct sched_pbs_process *own, int fd,
+					void *message, size_t bytes)
+{
+	ssize_t received;
+	int refused = 0;
+
+	if (sched_pbs_task_end(own, NULL))
+		refused = errno;
+	do
+		received = read(fd, message, bytes);
+	while (received < 0 && errno == EINTR);
+	if (received >= 0)
+		errno = refused;
+	return received;
 }
 
 /*

@@ -22,12 +22,28 @@
 //! # }
 //! ```
 //!
+//! A task that ends with a message to another process ends with [`Process::send`]. The task that
+//! waits for the message in the plan begins in [`Process::receive`]:
+//!
+//! ```no_run
+//! # use pbs_uapi::task::{Error, Process};
+//! # fn sender(process: &Process, mut pipe: std::io::PipeWriter) -> Result<(), Error> {
+//! process.send(&mut pipe, b"result")?;
+//! # Ok(())
+//! # }
+//! # fn receiver(process: &Process, mut pipe: std::io::PipeReader) -> Result<(), Error> {
+//! let mut result = [0; 6];
+//! process.receive(&mut pipe, &mut result)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The same program runs outside a plan too: where `PBS_PROCESS` is not set,
 //! [`Process::from_env`] gives a process whose task ends do nothing.
 
 use std::env::VarError;
 use std::fmt;
-use std::io;
+use std::io::{self, Read, Write};
 use std::marker::PhantomData;
 use std::path::Path;
 
@@ -52,6 +68,8 @@ pub enum Error {
     Environment(String),
     /// The kernel refused.
     Refused(Refused),
+    /// A message could not be written or read.
+    Message(io::Error),
 }
 
 impl fmt::Display for Error {
@@ -64,6 +82,7 @@ impl fmt::Display for Error {
                  set it to the number of a process of the plan, or unset it"
             ),
             Self::Refused(refused) => refused.fmt(f),
+            Self::Message(error) => write!(f, "message: {error}"),
         }
     }
 }
@@ -74,6 +93,7 @@ impl std::error::Error for Error {
             Self::Open { error, .. } => Some(error),
             Self::Environment(_) => None,
             Self::Refused(refused) => Some(refused),
+            Self::Message(error) => Some(error),
         }
     }
 }
@@ -146,6 +166,30 @@ impl Process {
         self.end(Some(task))
     }
 
+    /// Sends a message and ends the current task, for the end of which the receiver waits.
+    ///
+    /// The whole message is written first. With [`Error::Message`] it has not gone out whole, and
+    /// the task goes on; with [`Error::Refused`] it has, and the kernel refused the end of the task.
+    /// The answer is that of [`Process::task_end`].
+    ///
+    /// The receiver reads only after this task has ended: the message must fit into what the pipe
+    /// or socket holds.
+    pub fn send(&self, to: &mut impl Write, message: &[u8]) -> Result<Option<u32>, Error> {
+        to.write_all(message).and_then(|()| to.flush()).map_err(Error::Message)?;
+        self.task_end()
+    }
+
+    /// Ends the current task, waits for the task that sends the message, and reads the message,
+    /// which has the length of `message`. The task that waits for it in the plan has begun then.
+    ///
+    /// With [`Error::Refused`] nothing was read. With [`Error::Message`] the task has ended all the
+    /// same: read the rest without another call. The answer is that of [`Process::task_end`].
+    pub fn receive(&self, from: &mut impl Read, message: &mut [u8]) -> Result<Option<u32>, Error> {
+        let next = self.task_end()?;
+        from.read_exact(message).map_err(Error::Message)?;
+        Ok(next)
+    }
+
     fn end(&self, task: Option<u32>) -> Result<Option<u32>, Error> {
         match &self.device {
             Some(device) => Ok(next_task(device.task_end(task))?),
@@ -164,14 +208,4 @@ fn next_task(ended: Result<Option<u32>, Refused>) -> Result<Option<u32>, Refused
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_whose_plan_is_gone_continues() {
-        let refused = |errno| Err(io::Error::from_raw_os_error(errno).into());
-        assert!(matches!(next_task(refused(libc::ESRCH)), Ok(None)));
-        assert!(next_task(refused(libc::EBUSY)).is_err());
-        assert!(matches!(next_task(Ok(Some(3))), Ok(Some(3))));
-    }
-}
+mod tests;
