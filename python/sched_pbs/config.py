@@ -154,6 +154,8 @@ class Config(Record):
     """Earliness of a message without a signal (6.2.1). Default 100000000."""
     timeliness_ns: int | None = None
     """Deviation of a task's start or end without information (3.3.2). Default 0: none is told."""
+    volatile_interval_ns: int | None = None
+    """Average time between plans below which a plan sets more stress (3.3.3). Default 0: off."""
 
     @classmethod
     def from_json(cls, value: object, where: str = "") -> Self:

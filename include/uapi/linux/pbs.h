@@ -225,6 +225,8 @@ struct pbs_config {
 	__u64 tm2_message_ns;	/* up to 2^48 */
 	/* a task that starts or ends off its planned time by more is told (3.3.2) */
 	__u64 timeliness_ns;	/* up to 2^48; 0: none is */
+	/* with plans that come more often, a plan sets up to twice stress_reset (3.3.3) */
+	__u64 volatile_interval_ns;	/* up to 2^48; 0: stress_reset at all times */
 };
 
 /* Bits of pbs_config.thresholds */

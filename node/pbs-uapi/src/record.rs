@@ -92,6 +92,7 @@ records! {
         t2_message_ns: u64,
         tm2_message_ns: u64,
         timeliness_ns: u64,
+        volatile_interval_ns: u64,
     }
 
     /// `struct pbs_plan_cpu`

@@ -55,6 +55,7 @@ fn expected() -> Expected {
             t2_message_ns
             tm2_message_ns
             timeliness_ns
+            volatile_interval_ns
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots nr_edges rate_insns_per_ms }
         "pbs_plan_process" PlanProcess {

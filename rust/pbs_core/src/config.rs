@@ -191,6 +191,10 @@ config! {
     /// more than this, is reported as information.  Up to 2^48; 0: none is.  Without effect where
     /// slots float.
     timeliness_ns = 0,
+    /// Volatility (3.3.3): a node whose plans come more often than at this interval, on average, is
+    /// in a volatile state, and a plan sets more stress: STRESS_RESET and up to as many points
+    /// again.  Up to 2^48; 0: the same stress at all times.
+    volatile_interval_ns = 0,
 }
 
 impl Config {

@@ -10,6 +10,8 @@ pub(super) struct PlanStatus {
     installed_ns: u64,
     /// Time at which stress was set.
     stressed_ns: u64,
+    /// Points beyond STRESS_RESET to which it was set.
+    volatile_points: u64,
     /// The plan deals with the failures of all events before this one.
     dealt_seq: u64,
     ended: bool,
@@ -22,6 +24,7 @@ impl PlanStatus {
             id,
             installed_ns: now_ns,
             stressed_ns: now_ns,
+            volatile_points: 0,
             dealt_seq: 0,
             ended: false,
         }
@@ -34,9 +37,15 @@ impl PlanStatus {
         self.dealt_seq = dealt_seq;
     }
 
+    /// Sets more points of stress than STRESS_RESET.
+    pub(super) fn add_stress(&mut self, points: u64) {
+        self.volatile_points = points;
+    }
+
     /// Continues the stress of the plan before.
     pub(super) fn keep_stress(&mut self, old: &PlanStatus) {
         self.stressed_ns = old.stressed_ns;
+        self.volatile_points = old.volatile_points;
     }
 
     pub(super) fn id(&self) -> u64 {
@@ -50,6 +59,11 @@ impl PlanStatus {
     /// Time since stress was set.
     pub(super) fn stress_age_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.stressed_ns)
+    }
+
+    /// Points beyond STRESS_RESET to which stress was set.
+    pub(super) fn volatile_points(&self) -> u64 {
+        self.volatile_points
     }
 
     pub(super) fn dealt_seq(&self) -> u64 {
@@ -71,6 +85,7 @@ saved!([super] PlanStatus {
     id,
     installed_ns,
     stressed_ns,
+    volatile_points,
     dealt_seq,
     ended,
 });

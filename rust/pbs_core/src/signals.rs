@@ -65,7 +65,8 @@ impl<M: Memory> Node<M> {
 
     pub(super) fn stress(&self, now_ns: u64) -> u64 {
         let age_ns = self.status.stress_age_ns(now_ns);
-        self.policy.config.stress(age_ns)
+        let more_points = self.status.volatile_points();
+        self.policy.config.stress_beyond(more_points, age_ns)
     }
 
     /// Checks the lateness thresholds of `p`, which runs or ends its task.

@@ -92,14 +92,17 @@ impl<M: Memory> Node<M> {
     fn follow(&mut self, old: &Node<M>, terms: &Terms, now_ns: u64) {
         self.status.install(terms.dealt_seq, now_ns);
         self.queue.follow(&old.queue);
-        let cause = self.policy.config.stress_cause();
-        if !terms.again && !self.lengths.set_stress(cause, self.processes.len()) {
-            self.status.keep_stress(&old.status);
-        }
         let since_ns = old.status.installed_ns();
         self.responses = old
             .responses
             .after(terms.dealt_seq, terms.again, since_ns, now_ns);
+        let cause = self.policy.config.stress_cause();
+        if terms.again || self.lengths.set_stress(cause, self.processes.len()) {
+            let points = self.policy.config.volatile_points(self.plan_interval_ns());
+            self.status.add_stress(points);
+        } else {
+            self.status.keep_stress(&old.status);
+        }
         self.use_measured_reschedule_time();
         self.windows = Windows::new(&self.policy.config, now_ns);
         self.windows.take_over(&old.windows);

@@ -40,12 +40,31 @@ impl Config {
     ///
     /// Without a gain there is no stress: then tm2_node is not held back either.
     pub fn stress(&self, since_plan_ns: u64) -> u64 {
+        self.stress_beyond(0, since_plan_ns)
+    }
+
+    /// The stress at that time after a plan has set `more_points` beyond STRESS_RESET.
+    pub(super) fn stress_beyond(&self, more_points: u64, since_plan_ns: u64) -> u64 {
         if self.stress_gain_ns == 0 {
             return 0;
         }
+        let points = self.stress_reset.saturating_add(more_points);
         match since_plan_ns.checked_div(self.nominal_tick_ns) {
-            Some(ticks) => self.stress_reset.saturating_sub(ticks),
+            Some(ticks) => points.saturating_sub(ticks),
             None => 0,
+        }
+    }
+
+    /// Points of stress that a plan sets beyond STRESS_RESET in a volatile state (3.3.3).
+    ///
+    /// `plan_interval_ns`: the average time between two plans of a run, as far as it is known.
+    pub fn volatile_points(&self, plan_interval_ns: Option<u64>) -> u64 {
+        let volatile_ns = self.volatile_interval_ns;
+        match plan_interval_ns {
+            Some(interval_ns) if interval_ns < volatile_ns => {
+                fraction(self.stress_reset, volatile_ns - interval_ns, volatile_ns)
+            }
+            _ => 0,
         }
     }
 

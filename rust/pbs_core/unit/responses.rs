@@ -3,7 +3,9 @@
 //! Measured times of rescheduling (Leppert 2021, 3.3.3), and information that a plan has dealt
 //! with (6.2.3).
 
-use crate::{Config, Threshold};
+use std::vec::Vec;
+
+use crate::{Config, StressCause, Threshold};
 
 use super::scene::Scene;
 use super::signals::on;
@@ -107,6 +109,64 @@ fn time_between_plans_is_measured() {
         scene.answer(false);
     }
     assert!(scene.node.plan_interval_ns().unwrap() > 9990);
+}
+
+/// The stress right after each of some plans, which come after these times.
+fn stress_after_plans(volatile_interval_ns: u64, cause: StressCause, waits_ns: &[u64]) -> Vec<u64> {
+    let config = Config {
+        volatile_interval_ns,
+        stress_reset: 40,
+        stress_gain_ns: 1,
+        nominal_tick_ns: 1_000_000_000,
+        stress_cause: cause as u64,
+        ..on(&[Threshold::T2Task])
+    };
+    let mut scene = Scene::ready(config, tasks(&SLOTS));
+    let mut stress = Vec::from([scene.node.thresholds(scene.now_ns).stress]);
+    for &wait_ns in waits_ns {
+        scene.wait(wait_ns);
+        scene.answer(false);
+        stress.push(scene.node.thresholds(scene.now_ns).stress);
+    }
+    stress
+}
+
+#[test]
+fn plans_that_come_often_set_more_stress() {
+    let stress =
+        |volatile_ns, waits_ns| stress_after_plans(volatile_ns, StressCause::Every, waits_ns);
+    assert_eq!(Config::DEFAULT.volatile_interval_ns, 0);
+    assert_eq!(stress(0, &[1000, 1000]), [40; 3]);
+    // As often as is declared, or seldom: the state is not volatile.
+    assert_eq!(stress(1000, &[1000, 2000]), [40; 3]);
+    // A quarter, half and all of STRESS_RESET more: the average counts.
+    assert_eq!(stress(1000, &[750, 250]), [40, 50, 60]);
+    assert_eq!(stress(1000, &[0, 0]), [40, 80, 80]);
+    // The state calms down.
+    assert_eq!(stress(1000, &[0, 2000]), [40, 80, 40]);
+    // A plan with the same lengths sets no stress, whatever the state is.
+    assert_eq!(
+        stress_after_plans(1000, StressCause::NewLengths, &[0, 0]),
+        [40; 3]
+    );
+}
+
+#[test]
+fn stress_of_a_volatile_state_raises_t2_process() {
+    let config = Config {
+        volatile_interval_ns: 1000,
+        stress_reset: 40,
+        stress_gain_ns: 10,
+        nominal_tick_ns: 1_000_000_000,
+        t2_min_process_ns: 0,
+        reschedule_time_ns: 0,
+        ..on(&[Threshold::T2Process])
+    };
+    let mut scene = Scene::ready(config, tasks(&SLOTS));
+    let before_insns = scene.node.process_limit_insns(0, scene.now_ns);
+    scene.answer(false);
+    let after_insns = scene.node.process_limit_insns(0, scene.now_ns);
+    assert_eq!(after_insns - before_insns, 400);
 }
 
 /// Process 1 is late by 26 of 100, which was reported as a quarter.

@@ -220,8 +220,8 @@ fn refusals_say_what_is_wrong() {
         refusal(plan(), CONFIG, &words)
     };
     assert_eq!(
-        with(0, 9),
-        "the snapshot has version 9, not 8; replay it with the pbsctl that recorded it"
+        with(0, 10),
+        "the snapshot has version 10, not 9; replay it with the pbsctl that recorded it"
     );
     let other = refusal(text::plan(&[(1, 10)]), CONFIG, &words);
     assert_eq!(
@@ -242,14 +242,14 @@ fn refusals_say_what_is_wrong() {
     };
     let other = refusal(plan(), floating, &words);
     assert_eq!(other, "the snapshot is too long or too short");
-    // Word 9 is whether the plan has ended.
+    // Word 10 is whether the plan has ended.
     assert_eq!(
-        with(9, 2),
-        "word 9 of the snapshot has a value that does not exist"
+        with(10, 2),
+        "word 10 of the snapshot has a value that does not exist"
     );
-    // Word 10 is the period, and word 11 its execution time.
+    // Word 11 is the period, and word 12 its execution time.
     assert_eq!(
-        with(11, u64::MAX),
+        with(12, u64::MAX),
         "the snapshot contradicts itself: a window is longer than its period, or has no length"
     );
 }

@@ -396,6 +396,7 @@ config_attributes! {
     41 "t2_message_ns",
     42 "tm2_message_ns",
     43 "timeliness_ns",
+    44 "volatile_interval_ns",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

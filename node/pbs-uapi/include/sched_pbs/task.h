@@ -103,9 +103,12 @@ static inline int sched_pbs_task_end(const struct sched_pbs_process *own, __u32 
 	memset(&end, 0, sizeof(end));
 	end.task = PBS_NO_TASK;
 	end.next_task = PBS_NO_TASK;
-	/* ESRCH: the plan was dropped, or the present one lacks the process. */
-	if (own->device >= 0 && ioctl(own->device, PBS_IOC_TASK_END, &end) && errno != ESRCH)
-		return -1;
+	if (own->device >= 0 && ioctl(own->device, PBS_IOC_TASK_END, &end)) {
+		if (errno != ESRCH)
+			return -1;
+		/* The plan was dropped, or the present one lacks the process. */
+		errno = 0;
+	}
 	if (next)
 		*next = end.next_task;
 	return 0;

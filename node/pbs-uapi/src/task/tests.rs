@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::{Error, Process};
+use super::{next_task, Error, Process};
 use crate::Device;
 
 const MESSAGE: &[u8] = b"message";

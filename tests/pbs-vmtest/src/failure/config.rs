@@ -63,6 +63,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("t2_message_ns", 20_000_000, 0, 1 << 48, 5_000_000),
     ("tm2_message_ns", 100_000_000, 0, 1 << 48, 6_000_000),
     ("timeliness_ns", 0, 0, 1 << 48, 7_000_000),
+    ("volatile_interval_ns", 0, 0, 1 << 48, 8_000_000),
 ];
 
 /// Numbers whose value bounds that of another.
