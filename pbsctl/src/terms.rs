@@ -179,6 +179,7 @@ impl When {
 /// A value or a penalty, written as in a job file.
 fn worth(text: &str) -> Result<u64, String> {
     let digits = text.replace('_', "");
+    // Whatever is wrong with it, the range says what to write.
     let number = digits.parse().ok().filter(|number| (0..=MAX_WORTH).contains(number));
     let range = between(0, MAX_WORTH);
     number.ok_or_else(|| format!("it must be {range}: a whole number in a unit of your own"))

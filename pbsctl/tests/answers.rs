@@ -165,6 +165,7 @@ fn options_of_worth_change_the_job_file_of_a_waiting_job() {
                 "Submit" => &parameters["jobs"][0]["request"],
                 _ => &parameters["alteration"]["request"],
             };
+            // The test may have seen enough.
             let _ = sender.send(sent.as_str().map(str::to_owned));
             let mut reply = reply(method);
             if method == "Show" {

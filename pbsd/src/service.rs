@@ -487,11 +487,11 @@ impl Service {
     }
 
     fn checkpoint(&self, caller: &Caller, key: &JobKey) -> Result<Notified, Refusal> {
-        let id = self.own(caller, key, "checkpointing the job of another user")?;
+        let (id, owner) = self.own(caller, key, "checkpointing the job of another user")?;
         let processes = self.node.checkpoint_run(id).map_err(refusal)?;
         let by = user_name(caller.uid);
         let text = format!("asked to save itself by {by}: {processes} processes");
-        self.node.listener.notice(Some(id.0), "news", text);
+        self.node.listener.notice(Some(id.0), owner, "news", text, None);
         Ok(Notified { processes: processes as u64 })
     }
 
@@ -623,7 +623,7 @@ impl Service {
             let by = user_name(caller.uid);
             let text = format!("resource {name} has {amount} for new jobs, by {by}{exceeding}");
             journal::info(&text);
-            self.node.listener.notice(None, "news", text);
+            self.node.listener.notice(None, None, "news", text.clone(), Some(text));
         }
         self.status()
     }

@@ -98,7 +98,7 @@ impl Listener for Teller {
     fn asked_to_save(&mut self, run: RunId, job: &str, request: &SaveRequest) {
         let text = format!("job {job} {request}");
         journal::info(&format!("{run} {text}"));
-        self.notice(Some(run.0), "news", text);
+        self.notice(Some(run.0), self.owner(run), "news", text, None);
     }
 
     fn new_peak(&mut self, run: RunId, job: &str, peak: &NewPeak) {
@@ -271,7 +271,7 @@ mod tests {
         let within = std::time::Duration::from_secs(2);
         let request = SaveRequest { signal: "USR1".into(), processes: 1, within };
         Teller::new(notices).asked_to_save(RunId(7), "sort", &request);
-        let notice = watch.try_recv().unwrap();
+        let notice = watch.try_recv().unwrap().notice;
         assert_eq!((notice.job, notice.kind.as_str()), (Some(7), "news"));
         let text = "job sort was asked to save itself (USR1 to 1 processes, within 2 s)";
         assert_eq!(notice.text, text);

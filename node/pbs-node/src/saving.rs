@@ -68,6 +68,7 @@ impl Programs {
         checkpoint: &Checkpoint,
         most_ns: u64,
     ) -> Option<SaveRequest> {
+        // The check of the job has refused any other signal.
         let signal = notice(&checkpoint.signal).ok().filter(|_| most_ns > 0)?;
         // Programs that nobody can notify are told to end at once.
         let processes = self.notify(run, signal).ok().filter(|&processes| processes > 0)?;

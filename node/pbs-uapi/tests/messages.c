@@ -123,7 +123,9 @@ static void sends(void)
 	SEND(&planned, ((long[]){ 3, -EPIPE }), 0, 3, EPIPE, "WW");
 	SEND(&planned, ((long[]){ 3, 0 }), 0, 3, EIO, "WW");
 	/* The message has gone out, though the end of the task is refused. */
-	SEND(&planned, ((long[]){ 7 }), ESRCH, 7, ESRCH, "WM");
+	SEND(&planned, ((long[]){ 7 }), EBUSY, 7, EBUSY, "WM");
+	/* The plan is gone: the program goes on. */
+	SEND(&planned, ((long[]){ 7 }), ESRCH, 7, 0, "WM");
 }
 
 static void receives(void)
@@ -135,7 +137,8 @@ static void receives(void)
 	RECEIVE(&planned, ((long[]){ -EAGAIN }), 0, -1, EAGAIN, "MR");
 	RECEIVE(&planned, ((long[]){ 0 }), 0, 0, 0, "MR");
 	/* The message is read, though the end of the task is refused. */
-	RECEIVE(&planned, ((long[]){ 7 }), ESRCH, 7, ESRCH, "MR");
+	RECEIVE(&planned, ((long[]){ 7 }), EBUSY, 7, EBUSY, "MR");
+	RECEIVE(&planned, ((long[]){ 7 }), ESRCH, 7, 0, "MR");
 }
 
 /* Without a plan, through what fds connect. */
