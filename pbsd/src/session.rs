@@ -39,7 +39,7 @@ impl Told {
     }
 
     /// The notice as a caller gets it.
-    fn as_for(self, caller: &Caller) -> Notice {
+    fn told_to(self, caller: &Caller) -> Notice {
         let Self { notice, uid, brief } = self;
         if caller.may(uid) {
             notice
@@ -243,7 +243,7 @@ impl Session {
             last: None,
         });
         let watched = pbs_socket::watch(watch, Refusal::Lagged);
-        watched.map(move |told| told.map(|reply| reply.map(|told| told.as_for(&gets))))
+        watched.map(move |told| told.map(|reply| reply.map(|told| told.told_to(&gets))))
     }
 }
 
@@ -262,7 +262,7 @@ mod tests {
             brief: brief.map(Into::into),
         };
         let gets =
-            |caller: &Caller, told: Told| told.is_for(caller).then(|| told.as_for(caller).text);
+            |caller: &Caller, told: Told| told.is_for(caller).then(|| told.told_to(caller).text);
         let operator = Caller { uid: 9, is_operator: true, ..caller() };
         for (uid, brief, own, of_operator) in [
             (Some(1000), None, Some("why"), Some("why")),
