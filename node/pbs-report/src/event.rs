@@ -263,8 +263,8 @@ fn memory(whose: &str, event: &Event) -> String {
 }
 
 /// The threshold of a late, early or info event, or the deviation of a start or an end. tm2_node is
-/// a negative lateness, and a deviation is negative when the task is early: the record's value holds
-/// both in two's complement.
+/// a negative lateness, and a deviation is negative when the task is early: the record's value
+/// holds both in two's complement.
 pub(crate) fn threshold(event: &Event) -> i128 {
     let is_signed = match Cause::from_raw(event.reason) {
         Some(Cause::Node) => event.kind == EventKind::Early as u16,

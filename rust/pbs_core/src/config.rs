@@ -187,8 +187,8 @@ config! {
     /// earlier than planned by more than this.  Up to 2^48.  The default is that of the lower bound
     /// of tm2_node.
     tm2_message_ns = 100_000_000,
-    /// Timeliness (3.3.2): a task that starts or ends on the clock earlier or later than planned, by
-    /// more than this, is reported as information.  Up to 2^48; 0: none is.  Without effect where
+    /// Timeliness (3.3.2): a task that starts or ends on the clock earlier or later than planned,
+    /// by more than this, is reported as information.  Up to 2^48; 0: none is.  Without effect where
     /// slots float.
     timeliness_ns = 0,
     /// Volatility (3.3.3): a node whose plans come more often than at this interval, on average, is

@@ -12,27 +12,32 @@ pub(super) struct Level {
     percent: u32,
     /// Number of the last event of a failure, until a plan deals with it.
     failure_seq: Option<u64>,
-    /// The greatest level that was reported as information, and the number of its event.
-    info: Option<(u32, u64)>,
+    /// The greatest level that was reported as information; 0: none.
+    info_percent: u32,
+    /// Number of the event of that information.
+    info_seq: u64,
 }
 
 impl Level {
     pub(super) const NOTHING: Level = Level {
         percent: 0,
         failure_seq: None,
-        info: None,
+        info_percent: 0,
+        info_seq: 0,
     };
 
     /// `percent` of the threshold was reported, and the failure by the event `seq`.
     pub(super) const fn reported(self, percent: u32, seq: u64) -> Level {
         match percent {
             FAILURE => Level {
-                info: self.info,
-                ..Level::failure(seq)
+                percent,
+                failure_seq: Some(seq),
+                ..self
             },
             _ => Level {
                 percent,
-                info: Some((percent, seq)),
+                info_percent: percent,
+                info_seq: seq,
                 ..self
             },
         }
@@ -47,7 +52,7 @@ impl Level {
         Level {
             percent: FAILURE,
             failure_seq: Some(seq),
-            info: None,
+            ..Level::NOTHING
         }
     }
 
@@ -73,10 +78,14 @@ impl Level {
     ///
     /// Information of the events before `info_dealt_seq` is not reported again.
     pub(super) fn reopened(&self, info_dealt_seq: u64) -> Level {
-        let info = self.info.filter(|&(_, seq)| seq < info_dealt_seq);
+        let info_percent = if self.info_seq < info_dealt_seq {
+            self.info_percent
+        } else {
+            0
+        };
         Level {
-            percent: info.map_or(0, |(percent, _)| percent),
-            info,
+            percent: info_percent,
+            info_percent,
             ..*self
         }
     }
@@ -125,7 +134,8 @@ impl Reported {
 saved!([super] Level {
     percent,
     failure_seq,
-    info,
+    info_percent,
+    info_seq,
 });
 saved!([super] Reported {
     task,

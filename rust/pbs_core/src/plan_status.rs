@@ -11,7 +11,7 @@ pub(super) struct PlanStatus {
     /// Time at which stress was set.
     stressed_ns: u64,
     /// Points beyond STRESS_RESET to which it was set.
-    volatile_points: u64,
+    volatile_points: u32,
     /// The plan deals with the failures of all events before this one.
     dealt_seq: u64,
     ended: bool,
@@ -39,7 +39,8 @@ impl PlanStatus {
 
     /// Sets more points of stress than STRESS_RESET.
     pub(super) fn add_stress(&mut self, points: u64) {
-        self.volatile_points = points;
+        // At most STRESS_RESET.
+        self.volatile_points = u32::try_from(points).unwrap_or(u32::MAX);
     }
 
     /// Continues the stress of the plan before.
@@ -63,7 +64,7 @@ impl PlanStatus {
 
     /// Points beyond STRESS_RESET to which stress was set.
     pub(super) fn volatile_points(&self) -> u64 {
-        self.volatile_points
+        self.volatile_points.into()
     }
 
     pub(super) fn dealt_seq(&self) -> u64 {

@@ -35,18 +35,12 @@ pub(super) struct Timetable<M: Memory> {
     /// Planned begin of every [`SUM_EVERY`]th slot, from the begin of the plan.  Empty if nothing
     /// is compared.
     begins_ns: M::Slice<u64>,
-    /// Rate of the CPU when the plan came into force.
-    rate: Rate,
-    moved: Moved,
-}
-
-/// The place of the timetable in plan time.
-#[derive(Clone, Copy, Debug)]
-struct Moved {
-    /// Plan time at which the plan came into force.
+    /// Rate of the CPU when the plan came into force.  A node is made on the stack, where a
+    /// [`Rate`] takes more room.
+    insns_per_ms: u64,
+    /// Plan time at which the plan came into force, less the planned time of the passed slots for
+    /// which the plan before had done the work.  Modulo 2^64.
     begin_ns: u64,
-    /// Planned time of the passed slots for which the plan before had done the work.
-    carried_ns: u64,
 }
 
 impl<M: Memory> Timetable<M> {
@@ -63,18 +57,15 @@ impl<M: Memory> Timetable<M> {
         };
         let mut timetable = Timetable {
             begins_ns: M::alloc(sums, 0)?,
-            rate: rates.cpu(),
-            moved: Moved {
-                begin_ns: 0,
-                carried_ns: 0,
-            },
+            insns_per_ms: rates.cpu().insns_per_ms(),
+            begin_ns: 0,
         };
         timetable.compute(plan, rates);
         Ok(timetable)
     }
 
     fn compute(&mut self, plan: &Plan<M>, rates: &Rates<M>) {
-        let rate = self.rate;
+        let rate = self.rate();
         let mut begin_ns = 0_u64;
         let parts = plan.slots.chunks(SUM_EVERY).map(Some).chain([None]);
         for ((sum_ns, part), number) in self.begins_ns.iter_mut().zip(parts).zip(0..) {
@@ -88,6 +79,11 @@ impl<M: Memory> Timetable<M> {
         }
     }
 
+    /// Rate of the CPU by which the times were computed.
+    fn rate(&self) -> Rate {
+        Rate::new(self.insns_per_ms)
+    }
+
     /// Whether nothing is compared.
     #[inline(always)]
     pub(super) fn is_empty(&self) -> bool {
@@ -96,7 +92,12 @@ impl<M: Memory> Timetable<M> {
 
     /// Brings the plan into force at that plan time.
     pub(super) fn begin(&mut self, plan_ns: u64) {
-        self.moved.begin_ns = plan_ns;
+        self.begin_ns = plan_ns;
+    }
+
+    /// Advances the timetable by work that was done before the plan came into force.
+    fn advance(&mut self, ns: u64) {
+        self.begin_ns = self.begin_ns.wrapping_sub(ns);
     }
 
     /// Planned begin of a slot in plan time; of the slot after the last one, the planned end of the
@@ -106,12 +107,11 @@ impl<M: Memory> Timetable<M> {
         let sum_ns = self.begins_ns.get(number / SUM_EVERY).copied();
         let rest = plan.slots.get(number / SUM_EVERY * SUM_EVERY..number);
         let lengths_ns = rest.unwrap_or(&[]).iter();
-        let begin_ns = lengths_ns.fold(sum_ns.unwrap_or(0), |sum_ns, slot| {
-            sum_ns.saturating_add(length_ns(slot, rates, self.rate))
+        let rate = self.rate();
+        let since_begin_ns = lengths_ns.fold(sum_ns.unwrap_or(0), |sum_ns, slot| {
+            sum_ns.saturating_add(length_ns(slot, rates, rate))
         });
-        begin_ns
-            .saturating_add(self.moved.begin_ns)
-            .saturating_sub(self.moved.carried_ns)
+        since_begin_ns.saturating_add_signed(self.begin_ns.cast_signed())
     }
 }
 
@@ -173,7 +173,7 @@ impl<M: Memory> Node<M> {
     /// Time that the task which `p` had begun under the plan before had behind it, as long as the
     /// slot of that task has not passed.
     fn carried_ns(&self, p: u32, run: &Run) -> u64 {
-        let rate = self.rates.own(p).unwrap_or(self.timetable.rate);
+        let rate = self.rates.own(p).unwrap_or(self.timetable.rate());
         rate.to_ns(run.carried_insns)
     }
 
@@ -188,10 +188,9 @@ impl<M: Memory> Node<M> {
         let carried_ns = if is_last && run.carried_insns != 0 {
             self.carried_ns(slot.process, run)
         } else {
-            length_ns(slot, &self.rates, self.timetable.rate)
+            length_ns(slot, &self.rates, self.timetable.rate())
         };
-        let moved = &mut self.timetable.moved;
-        moved.carried_ns = moved.carried_ns.saturating_add(carried_ns);
+        self.timetable.advance(carried_ns);
         if let Some(run) = self.processes.get_mut(slot.process).filter(|_| is_last) {
             run.carried_insns = 0;
         }
@@ -211,8 +210,8 @@ impl<M: Memory> Timetable<M> {
 impl<M: Memory> Timetable<M> {
     pub(super) fn save(&self, to: &mut impl FnMut(u64)) {
         (!self.is_empty()).save(to);
-        self.rate.insns_per_ms().save(to);
-        self.moved.save(to);
+        self.insns_per_ms.save(to);
+        self.begin_ns.save(to);
     }
 }
 
@@ -226,14 +225,9 @@ impl<M: Memory> Timetable<M> {
         use super::restored::Restored;
         let wanted = bool::load(from)?;
         let mut timetable = Timetable::new(plan, rates, wanted)?;
-        timetable.rate = Rate::new(Restored::load(from)?);
+        timetable.insns_per_ms = Restored::load(from)?;
         timetable.compute(plan, rates);
-        timetable.moved = Restored::load(from)?;
+        timetable.begin_ns = Restored::load(from)?;
         Ok(timetable)
     }
 }
-
-saved!([super] Moved {
-    begin_ns,
-    carried_ns,
-});

@@ -169,8 +169,8 @@ impl Process {
     /// Sends a message and ends the current task, for the end of which the receiver waits.
     ///
     /// The whole message is written first. With [`Error::Message`] it has not gone out whole, and
-    /// the task goes on; with [`Error::Refused`] it has, and the kernel refused the end of the task.
-    /// The answer is that of [`Process::task_end`].
+    /// the task goes on. With [`Error::Refused`] it has, and the kernel refused the end of the
+    /// task. The answer is that of [`Process::task_end`].
     ///
     /// The receiver reads only after this task has ended: the message must fit into what the pipe
     /// or socket holds.
