@@ -7,7 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-use pbs_rms::{AppId, Ask, Event, Kind, Policy, Relation, RequestId, Rms};
+use pbs_rms::{AppId, Ask, Event, Kind, Policy, Relation, Request, RequestId, Rms};
 use pbs_rms_api::{
     Account, Asked, Change, Cluster, ClusterNodes, Connected, Made, Notice, Refusal, Session, View,
 };
@@ -538,9 +538,10 @@ impl Hub {
         let own = self.rms.session(app);
         let requests = own.map(|session| &session.requests);
         let of = requests.and_then(|all| all.iter().find(|request| request.id == update.of));
-        let is_less = of.is_some_and(|of| update.nodes < of.ask.nodes) && update.announce_ns == 0;
+        // What waits gives no nodes back.
+        let gives_back = |of: &Request| of.started_ns.is_some() && update.nodes < of.ask.nodes;
+        let is_less = of.is_some_and(gives_back) && update.announce_ns == 0;
         if !is_less {
-            // Nodes can always be given back.
             self.check_budget(caller)?;
         }
         if update.announce_ns > 0 {
@@ -554,7 +555,11 @@ impl Hub {
             if of.started_ns.is_some() {
                 kept.before_ns = of.kept_until(now_ns).saturating_add(update.announce_ns);
             }
-            self.check_duration(caller, of.ask.kind, kept, update.duration_ns)?;
+            let until_ns = now_ns.saturating_add(update.duration_ns);
+            let is_no_later = of.end_ns().is_some_and(|end_ns| until_ns <= end_ns);
+            if !is_less || !is_no_later {
+                self.check_duration(caller, of.ask.kind, kept, update.duration_ns)?;
+            }
             if update.nodes > of.ask.nodes {
                 let (nodes, relation) = (update.nodes, Relation::Next(update.of));
                 let successor = Ask { nodes, relation, preferred: Vec::new(), ..of.ask };
@@ -584,6 +589,7 @@ impl Hub {
         node_ns: u64,
     ) -> Result<(), Refusal> {
         let app = self.own(caller, session)?;
+        self.check_budget(caller)?;
         let wasted = self.rms.waste(app, u128::from(node_ns));
         self.changed(caller, wasted)
     }

@@ -228,10 +228,14 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
     let mut beside = path.to_path_buf().into_os_string();
     beside.push(".lock");
     let mut options = OpenOptions::new();
-    // A link of somebody else's is not followed.
-    let no_follow = OFlags::NOFOLLOW.bits() as i32;
-    let options = options.create(true).append(true).mode(MODE).custom_flags(no_follow);
+    // A link of somebody else's is not followed, and a pipe does not keep us waiting.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let options = options.create(true).append(true).mode(MODE).custom_flags(flags);
     let lock = options.open(&beside)?;
+    if !lock.metadata()?.is_file() {
+        return Err(io::Error::other(format!("{} is no regular file", beside.display())));
+    }
+    check_owner(&lock)?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(lock)),
         Err(Errno::WOULDBLOCK) => Ok(None),

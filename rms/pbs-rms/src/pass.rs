@@ -321,9 +321,9 @@ struct Plan {
 }
 
 impl Plan {
-    /// Places trees in the order of submission, first those that are not inside others.
+    /// Places trees in the order of submission, first those that need nodes of the cluster.
     fn place(&mut self, waiting: &mut [Waiting], firm: &mut Vec<Firm>) {
-        firm.sort_unstable_by_key(|it| (it.home != Home::Outside, it.id));
+        firm.sort_unstable_by_key(|it| (it.home == Home::Inside, it.id));
         if self.limit < u64::MAX || firm.iter().any(|it| it.home != Home::Outside) {
             // Else nothing depends on what a session has itself.
             for it in firm.iter() {

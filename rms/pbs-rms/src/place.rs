@@ -103,7 +103,8 @@ impl Tree {
             return Home::Outside;
         }
         let mut needs = segments(&parts(session, self)).into_iter();
-        if needs.all(|need| need.nodes <= session.pre_allocated_at_most(need.profile)) {
+        let most = |need: &Segment| session.pre_allocated_at_most(need.profile, need.duration_ns);
+        if needs.all(|need| need.nodes <= most(&need)) {
             Home::Inside
         } else {
             Home::Beyond

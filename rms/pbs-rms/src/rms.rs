@@ -171,7 +171,8 @@ impl Rms {
         let ask = Ask { nodes: update.nodes, duration_ns: update.duration_ns, ..old };
         // Nodes can be given back beyond any limit, and by a session without room for a request.
         let Ask { nodes, duration_ns, .. } = session.requests[place].ask;
-        let is_larger = ask.nodes > nodes || ask.duration_ns > duration_ns;
+        // Also a shorter one can make others meet that depend on its end.
+        let is_other = ask.nodes > nodes || ask.duration_ns != duration_ns;
         if ask.nodes > nodes {
             self.check(&ask)?;
         }
@@ -184,7 +185,7 @@ impl Rms {
         let most = if waits { self.most() } else { Vec::new() };
         let updated = self.change(app, |session, now_ns| {
             let updated = session.update(update, ids, now_ns)?;
-            if waits && is_larger {
+            if waits && is_other {
                 session.check_shape(update.of, &most)?;
             }
             Ok(updated)
@@ -207,7 +208,9 @@ impl Rms {
         let session = self.sessions.get_mut(app);
         let account = &mut session.ok_or(Refusal::UnknownSession)?.account;
         account.wasted_node_ns = account.wasted_node_ns.saturating_add(node_ns);
-        self.changed.insert(app);
+        if node_ns > 0 {
+            self.changed.insert(app);
+        }
         Ok(())
     }
 
@@ -406,8 +409,11 @@ impl Rms {
             let ended = self.change(app, |session, _| Ok(session.run_out_at(place, end_ns)));
             let ended = ended.or_else(|_| {
                 self.change(app, |session, _| {
+                    let id = session.requests[place].id;
                     let mut refused = Vec::new();
-                    session.refuse_children(session.requests[place].id, &mut refused);
+                    session.refuse_children(id, &mut refused);
+                    // Children may be younger or older: the place may be another one now.
+                    let place = session.place(id).ok_or(Refusal::UnknownRequest(id))?;
                     let mut ended = session.run_out_at(place, end_ns);
                     ended.end.refused.append(&mut refused);
                     Ok(ended)

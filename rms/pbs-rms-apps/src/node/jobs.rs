@@ -18,8 +18,10 @@ use pbs_node_api::{
 };
 use pbs_uapi::clock::unix_ns;
 
+/// Time that a cancelled job has to save its work, before it is cancelled once more.
+const SAVE: Duration = Duration::from_secs(10);
 /// Maximum wait for the end of a cancelled job.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Interval at which a cancelled job is checked.
 const LOOK: Duration = Duration::from_millis(5);
 /// No deadline of a job is nearer than that.
@@ -139,12 +141,13 @@ impl Tasks for Jobs {
             return;
         };
         let began = Instant::now();
-        let mut cancelled = false;
+        let mut cancelled = 0;
         while began.elapsed() < PATIENCE {
-            if !cancelled {
+            // The second call ends a job that saves its work.
+            if cancelled == 0 || cancelled == 1 && began.elapsed() >= SAVE {
                 let answer = self.service.ask(|client| client.cancel(&key(running.number)));
                 // It may be over already.
-                cancelled = matches!(answer, Ok(_) | Err(Failure::Refused(_)));
+                cancelled += u32::from(matches!(answer, Ok(_) | Err(Failure::Refused(_))));
             }
             match self.show(running.number) {
                 Ok(shown) if shown.job.state == "over" => return,

@@ -6,7 +6,8 @@
 //! the CPUs that their user does not have. It compares states, not events, therefore it misses
 //! nothing while one of the two services is away.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pbs_node_api::{Client, Failure, Filter, Job, JobKey, Refusal};
@@ -39,13 +40,17 @@ pub struct Warden {
     node: PathBuf,
     /// CPU of each node of each cluster; empty for clusters elsewhere.
     cpus: Vec<Vec<u32>>,
+    /// Jobs that were cancelled and have not ended: another call would end those that save their
+    /// work.
+    ending: RefCell<BTreeSet<u64>>,
 }
 
 impl Warden {
     /// For the manager and the node's service that listen there. Of each cluster `cpus` says
     /// which CPU each node is; nothing of those that are elsewhere.
     pub fn new(manager: &Path, node: &Path, cpus: Vec<Vec<u32>>) -> Self {
-        Self { manager: manager.into(), node: node.into(), cpus }
+        let ending = RefCell::default();
+        Self { manager: manager.into(), node: node.into(), cpus, ending }
     }
 
     /// Cancels the jobs that are confined to a CPU of a cluster that their user does not have.
@@ -68,13 +73,21 @@ impl Warden {
         let sessions = manager.and_then(|mut manager| manager.sessions());
         let held = self.held(&sessions.map_err(of_manager)?);
         let mut looked = Looked::default();
-        for job in &jobs {
+        let mut ending = self.ending.borrow_mut();
+        ending.retain(|&number| jobs.iter().any(|job| job.number == number));
+        for job in jobs.iter().filter(|job| job.state != "over") {
             let Some((uid, cpu)) = self.trespass(job, &held) else {
                 continue;
             };
+            if ending.contains(&job.number) {
+                continue;
+            }
             let key = JobKey { number: Some(job.number), name: None };
             match node.cancel(&key) {
-                Ok(_) => looked.cancelled.push(Cancelled { number: job.number, uid, cpu }),
+                Ok(_) => {
+                    ending.insert(job.number);
+                    looked.cancelled.push(Cancelled { number: job.number, uid, cpu });
+                }
                 Err(Failure::Refused(refusal)) if is_over(&refusal) => {}
                 Err(Failure::Refused(refusal)) => {
                     let why = trouble(job.number, uid, cpu, &refusal);
