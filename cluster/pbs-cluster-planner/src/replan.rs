@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use crate::budget::SearchBudget;
 use crate::machine::NCPUS;
-use crate::need::Need;
+use crate::need::{amount_of, Need};
 use crate::placed::by_node;
 use crate::planner::{Entry, Planner};
 use crate::request::{Refusal, Request, When, MOST_DURATION_S};
-use crate::search::Search;
 use crate::types::{Cause, RequestId};
 
 /// Result of replanning.
@@ -456,7 +455,7 @@ impl Planner {
         let next_id = std::mem::replace(&mut self.next_id, id);
         let mut planned = self.submit_within(now_s, request, budget);
         self.next_id = next_id;
-        if planned.is_ok() && self.has_lost_by_cut(id, &old, budget) {
+        if planned.is_ok() && self.has_lost_by_cut(now_s, id, &old, budget) {
             self.remove(now_s, id);
             planned = Err(Refusal::GaveUp);
         }
@@ -477,13 +476,24 @@ impl Planner {
         Ok(())
     }
 
-    /// Whether a request starts later than before only because its search ended early.
-    fn has_lost_by_cut(&self, id: RequestId, old: &Entry, budget: &SearchBudget) -> bool {
-        let Some(before) = old.place.as_ref().filter(|_| budget.is_cut()) else {
+    /// Whether a request starts later than before only because its search ended early: it asks for
+    /// no more than before, and may start as early.
+    fn has_lost_by_cut(
+        &self,
+        now_s: u64,
+        id: RequestId,
+        old: &Entry,
+        budget: &SearchBudget,
+    ) -> bool {
+        let (Some(before), Some(entry)) = (&old.place, self.entries.get(&id)) else {
             return false;
         };
-        let place = self.entries.get(&id).and_then(|entry| entry.place.as_ref());
-        place.is_none_or(|place| place.start_s > before.start_s)
+        let may_start = self.window(now_s, entry).is_some_and(|it| it.start <= before.start_s);
+        let mut sums = entry.need.sums.iter();
+        let is_no_more = entry.need.duration_s <= old.need.duration_s
+            && sums.all(|&(of, amount)| amount <= amount_of(&old.need.sums, of));
+        let is_later = entry.place.as_ref().is_none_or(|place| place.start_s > before.start_s);
+        budget.is_cut() && may_start && is_no_more && is_later
     }
 
     /// Extends a running request if nobody else is planned there.
@@ -521,11 +531,7 @@ impl Planner {
         need.duration_s += by_s;
         // Pools judge it by all of its duration.
         self.system.prepare(&need.sums, need.asked_s(), &who);
-        let budget = SearchBudget::default();
-        let mut tail_need = Need::clone(&old);
-        (tail_need.duration_s, tail_need.margin_s) = (by_s, 0);
-        let search = Search { whole: Some(&need), ..self.search(&who, &budget) };
-        let ask = search.ask(&tail_need, &place.sums);
+        let ask = self.system.ask(&place.sums, by_s, (&need.sums, need.asked_s()), &who);
         if !is_free || ask.next_start_s(by_s, tail.clone()) != Some(tail.start) {
             let causes = ask.causes(by_s, &tail).into_iter();
             let causes = causes.filter(|(_, start_s)| *start_s != Some(tail.start));

@@ -42,8 +42,8 @@ pub(crate) struct Search<'a> {
     pub(crate) system: &'a System,
     pub(crate) who: &'a Who,
     pub(crate) policy: &'a Policy,
-    /// Need of the request by which pools judge it, if it is not the sought one: a part that a
-    /// request gets in addition.
+    /// Need of the request by which pools and limits judge it, if it is not the sought one: a part
+    /// that a request gets in addition.
     pub(crate) whole: Option<&'a Need>,
     /// Looks of the call that searches.
     pub(crate) budget: &'a SearchBudget,
@@ -220,7 +220,7 @@ impl<'a> Search<'a> {
     /// Returns the conditions on the cluster for a request that takes these sums.
     pub(crate) fn ask(&self, need: &Need, sums: &Sums) -> Ask<'a> {
         let whole = self.whole.unwrap_or(need);
-        self.system.ask(sums, need.asked_s(), (&whole.sums, whole.asked_s()), self.who)
+        self.system.ask(sums, whole.asked_s(), (&whole.sums, whole.asked_s()), self.who)
     }
 
     /// The place at that time, if there is one.

@@ -171,8 +171,10 @@ impl Planner {
 
     fn end_pass_of_waiting(&mut self, now_s: u64) {
         // A request that follows one that was planned has its turn now.
-        let is_due =
-            self.waiting.is_due_again || self.waiting.has_planned && !self.followers.is_empty();
+        // A pass that went back may end before it is where it was: with a horizon.
+        let is_due = self.waiting.is_due_again
+            || self.waiting.resume.is_some()
+            || self.waiting.has_planned && !self.followers.is_empty();
         self.waiting = Waiting { is_due, searches: self.waiting.searches, ..Waiting::default() };
         if !is_due {
             self.queues.check_again(now_s, self.policy.horizon_s);

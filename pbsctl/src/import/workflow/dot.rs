@@ -343,20 +343,24 @@ impl Reader<'_> {
         }
         let is_node = arrows.is_empty();
         let attributes = self.attributes()?;
-        let stated = attributes.iter().chain(&self.defaults.arrows);
-        let stated = stated.into_iter().find(|(name, _)| is_bytes(name) && !is_node);
-        let stated = stated.map(|(name, value)| self.number(name, value)).transpose()?;
-        let bytes = stated.map(|bytes| bytes as u64);
+        let stated = |all: &Attributes| -> Result<Option<u64>, Problem> {
+            let last = all.iter().rev().find(|(name, _)| is_bytes(name) && !is_node);
+            let number = last.map(|(name, value)| self.number(name, value)).transpose()?;
+            Ok(number.map(|bytes| bytes as u64))
+        };
+        let (own, default) = (stated(&attributes)?, stated(&self.defaults.arrows)?);
         if !is_node && attributes.iter().any(|(name, _)| name == "size") {
             self.workflow.leave_out("size of arrows is left out; bytes is the size of their data");
         }
         for (tail, head) in arrows {
-            let known = self.workflow.tasks[head].after.entry(tail).or_default();
-            *known = match bytes {
-                // One arrow, of which the last words count.
-                Some(bytes) if self.is_strict => bytes,
-                bytes => known.saturating_add(bytes.unwrap_or(0)),
-            };
+            let bytes = own.or(default).unwrap_or(0);
+            let after = &mut self.workflow.tasks[head].after;
+            match after.get_mut(&tail) {
+                // One arrow, of which the last own words count.
+                Some(known) if self.is_strict => *known = own.unwrap_or(*known),
+                Some(known) => *known = known.saturating_add(bytes),
+                None => _ = after.insert(tail, bytes),
+            }
         }
         if is_node {
             for &task in &all {
