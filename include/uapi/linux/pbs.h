@@ -51,7 +51,8 @@
  *             ENOSPC (GET_PLAN): the buffer is too small, bytes says the size
  *   CONFIGURE ENODEV: no such CPU; ENOENT: no plan, or another one; ENXIO: offline;
  *             EAGAIN: the configuration has changed since GET_PLAN; EINVAL: also
- *             another dispatch than that of the plan
+ *             another dispatch than that of the plan, or timeliness_ns where the
+ *             plan began with 0
  *   SEEK      EINVAL: the event has not happened
  *
  * Lengths and counts are retired user-space instructions (suffix _insns),

@@ -108,6 +108,12 @@ impl<M: Memory> Node<M> {
         }
     }
 
+    /// Whether a thread of `p` was killed in a task.
+    fn has_died(&self, p: u32) -> bool {
+        let run = self.processes.get(p);
+        run.is_some_and(|run| run.died_in != format::NO_TASK)
+    }
+
     /// The threads of `p` are gone for good: its current task ends if it has
     /// begun, and those after it never will.
     pub fn end_process(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
@@ -193,7 +199,7 @@ impl<M: Memory> Node<M> {
         if complete && retired_insns < planned_insns {
             self.check_earliness(p, planned_insns, retired_insns, now_ns, sink);
         }
-        if complete && self.policy.config.timeliness_ns != 0 {
+        if complete && self.policy.config.timeliness_ns != 0 && !self.has_died(p) {
             self.check_timeliness(Cause::End, p, retired_insns, now_ns, sink);
         }
         self.slot.end_sparing(p);

@@ -188,8 +188,8 @@ config! {
     /// of tm2_node.
     tm2_message_ns = 100_000_000,
     /// Timeliness (3.3.2): a task that starts or ends on the clock earlier or later than planned,
-    /// by more than this, is reported as information.  Up to 2^48; 0: none is.  Without effect where
-    /// slots float.
+    /// by more than this, is reported as information.  Up to 2^48; 0: none is.  Without effect
+    /// where slots float, and where messages have planned arrivals.
     timeliness_ns = 0,
     /// Volatility (3.3.3): a node whose plans come more often than at this interval, on average, is
     /// in a volatile state, and a plan sets more stress: STRESS_RESET and up to as many points

@@ -54,7 +54,8 @@ impl<M: Memory> Node<M> {
             let in_force = before.dispatch().name();
             return Err(Fault::DispatchInForce { in_force }.nowhere());
         }
-        if config.timeliness_ns != 0 && self.timetable.is_empty() && !self.floats() {
+        let has_times = !self.floats() && !self.plan.has_arrivals();
+        if config.timeliness_ns != 0 && self.timetable.is_empty() && has_times {
             return Err(Fault::NoTimetable.nowhere());
         }
         Ok(())

@@ -122,7 +122,9 @@ impl<M: Memory> Node<M> {
         let queue = Queue::new(count, config.idle_policy())?;
         let floating = Floating::new(if floats { count } else { 0 })?;
         let wait_lists = WaitLists::new(&plan)?;
-        let timetable = Timetable::new(&plan, &rates, config.timeliness_ns != 0 && !floats)?;
+        // Planned gaps of messages are not in the lengths of slots.
+        let is_timed = config.timeliness_ns != 0 && !floats && !plan.has_arrivals();
+        let timetable = Timetable::new(&plan, &rates, is_timed)?;
         Ok(Node {
             status: PlanStatus::new(plan_id, now_ns),
             policy: Policy::new(*config, rates.cpu()),

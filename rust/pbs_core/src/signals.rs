@@ -65,8 +65,14 @@ impl<M: Memory> Node<M> {
 
     pub(super) fn stress(&self, now_ns: u64) -> u64 {
         let age_ns = self.status.stress_age_ns(now_ns);
-        let more_points = self.status.volatile_points();
-        self.policy.config.stress_beyond(more_points, age_ns)
+        let config = &self.policy.config;
+        // Both may have been changed since stress was set.
+        let more_points = if config.volatile_interval_ns == 0 {
+            0
+        } else {
+            self.status.volatile_points().min(config.stress_reset)
+        };
+        config.stress_beyond(more_points, age_ns)
     }
 
     /// Checks the lateness thresholds of `p`, which runs or ends its task.

@@ -98,7 +98,9 @@ impl<M: Memory> Node<M> {
             .after(terms.dealt_seq, terms.again, since_ns, now_ns);
         let cause = self.policy.config.stress_cause();
         if terms.again || self.lengths.set_stress(cause, self.processes.len()) {
-            let points = self.policy.config.volatile_points(self.plan_interval_ns());
+            // The intervals of a run that has ended say nothing of a new one.
+            let interval_ns = self.plan_interval_ns().filter(|_| !terms.again);
+            let points = self.policy.config.volatile_points(interval_ns);
             self.status.add_stress(points);
         } else {
             self.status.keep_stress(&old.status);

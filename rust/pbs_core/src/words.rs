@@ -3,7 +3,7 @@
 //! Values that are saved as words, for snapshots of a node.
 
 /// Version of the words.  It changes with every field that is saved.
-pub(super) const VERSION: u64 = 9;
+pub(super) const VERSION: u64 = 10;
 
 /// A value that is saved as words.
 pub(super) trait Saved: Sized {

@@ -220,8 +220,8 @@ fn refusals_say_what_is_wrong() {
         refusal(plan(), CONFIG, &words)
     };
     assert_eq!(
-        with(0, 10),
-        "the snapshot has version 10, not 9; replay it with the pbsctl that recorded it"
+        with(0, 11),
+        "the snapshot has version 11, not 10; replay it with the pbsctl that recorded it"
     );
     let other = refusal(text::plan(&[(1, 10)]), CONFIG, &words);
     assert_eq!(

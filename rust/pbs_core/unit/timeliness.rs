@@ -12,7 +12,7 @@ use crate::{Cause, Config, Dispatch, EventKind, Fault, Node, Presence, Rate, Thr
 use super::rates;
 use super::scene::{Log, Scene, CONFIG};
 use super::swap::tasks;
-use super::text;
+use super::text::{self, Cpu};
 
 /// Tasks may be off by 100 ns; nothing else is reported.
 const TIMED: Config = Config {
@@ -298,6 +298,36 @@ fn killed_process_is_not_untimely() {
     scene.now_ns += 5000;
     scene.exit(1);
     assert_eq!(untimely(&scene.log), []);
+}
+
+/// A thread that is killed ends its task without a word of it, also where the task is one program.
+#[test]
+fn killed_task_is_not_untimely() {
+    let mut scene = timed(&[(1, 1000), (2, 1000)]);
+    scene.run(100);
+    scene.now_ns += 5000;
+    scene.node.die(0);
+    scene.node.end_task(0, scene.now_ns, &mut scene.log);
+    let ends = scene.log.of(EventKind::TaskEnded);
+    assert_eq!((ends.len(), untimely(&scene.log)), (1, vec![]));
+}
+
+/// Planned gaps of messages are no part of the slots: nothing is compared with them.
+#[test]
+fn nothing_is_compared_where_messages_have_arrivals() {
+    let cpu = Cpu {
+        arrivals_ns: vec![40_000],
+        ..text::net(&[(1, 1000), (2, 1000), (1, 1000)], &[(1, 1, 2, 0)])
+    };
+    let mut scene = Scene::ready(TIMED, text::plan_of(cpu));
+    scene.finish(1000);
+    scene.finish(3000);
+    assert_eq!(untimely(&scene.log), []);
+    let config = Config {
+        timeliness_ns: 200,
+        ..TIMED
+    };
+    assert_eq!(scene.node.configure(&config, 0, &mut scene.log), Ok(1));
 }
 
 /// The greatest plan overflows nothing.

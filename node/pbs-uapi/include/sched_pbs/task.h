@@ -127,7 +127,7 @@ static inline int sched_pbs_task_end(const struct sched_pbs_process *own, __u32 
  * -1: nothing has gone out, and the task goes on; errno is that of write(2).
  *
  * The receiver reads only after this task has ended: the message must fit into what
- * the pipe or socket holds.
+ * the pipe or socket holds.  Where no reader is left, SIGPIPE comes as from write(2).
  */
 static inline ssize_t sched_pbs_send(const struct sched_pbs_process *own, int fd,
 				     const void *message, size_t bytes)
@@ -161,8 +161,9 @@ static inline ssize_t sched_pbs_send(const struct sched_pbs_process *own, int fd
  * - errno is 0 after a read, or says why the kernel refused the end of the task.  The
  *   message is read in both cases.
  *
- * -1: nothing was read; errno is that of read(2).  The task has ended: go on with
- * read(2), also for the rest of a message of which a part was read.
+ * -1: nothing was read; errno is that of read(2).  The task has ended, unless the kernel
+ * has refused that, which errno does not say then: go on with read(2), also for the rest
+ * of a message of which a part was read.
  */
 static inline ssize_t sched_pbs_receive(const struct sched_pbs_process *own, int fd,
 					void *message, size_t bytes)
