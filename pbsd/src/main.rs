@@ -234,15 +234,18 @@ fn run(cli: &Cli) -> Result<(), String> {
         max_work: cli.max_work,
         config: Some(Config { dispatch: cli.dispatch as u64, ..planner_config(*node.config()) }),
     };
-    node.serve(machine, &settings).map_err(text)?;
+    // What cannot be read is told before anything is taken over.
     let drained = Drained::beside(&cli.history);
     let is_drained = drained.is_set();
-    if is_drained.map_err(|error| format!("{}: {error}", drained.path().display()))? {
+    let is_drained =
+        is_drained.map_err(|error| format!("{}: {error}", drained.path().display()))?;
+    let amounts = Amounts::beside(&cli.history);
+    let set = amounts.read().map_err(|error| format!("{}: {error}", amounts.path().display()))?;
+    node.serve(machine, &settings).map_err(text)?;
+    if is_drained {
         node.drain(true).map_err(text)?;
         journal::info("pbsd: the node is drained, as it was; pbsctl service resume ends that");
     }
-    let amounts = Amounts::beside(&cli.history);
-    let set = amounts.read().map_err(|error| format!("{}: {error}", amounts.path().display()))?;
     for (name, amount) in set {
         match node.set_amount(&name, amount) {
             Ok(()) => journal::info(&format!("pbsd: resource {name} has {amount}, as was set")),

@@ -17,7 +17,7 @@ use crate::candidate::Candidate;
 use crate::clock::{monotonic_ns, since_1970};
 use crate::jobs::Jobs;
 use crate::placement::{is_small, place, Placed, Tries, MOST_TRIES};
-use crate::predict::{programs, Forecast};
+use crate::predict::{programs, reserve_requested, Forecast};
 use crate::settings::LEAD_NS;
 use crate::submission::by_priority;
 use crate::value::{second_order, second_results, Entrant};
@@ -364,6 +364,9 @@ impl Jobs {
             }
         };
         let (mut job, forecasts) = submission.predicted(history, candidate.submitted_ns)?;
+        if self.reserves_requested {
+            reserve_requested(&mut job, &submission.job);
+        }
         if candidate.kind == Kind::Profile {
             job.deadline_ns = trial.now_ns.saturating_add(NO_DEADLINE_NS);
         }

@@ -19,6 +19,15 @@ use crate::{Error, Listener, Node};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Amounts(BTreeMap<String, u64>);
 
+/// What a round over many jobs knows of the amounts after the first of them.
+#[derive(Debug, Default)]
+pub(crate) struct AmountsNow {
+    /// The most that jobs hold of resources, by the places of these on the machine.
+    held: BTreeMap<usize, u64>,
+    /// The machine with the present amounts.
+    machine: Option<Machine>,
+}
+
 /// A resource of the node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResourceState {
@@ -98,14 +107,16 @@ impl Jobs {
         self.controller.store().machine().resources[resource].count
     }
 
-    /// Plans with the amounts that were set, as far as admitted jobs fit into them.
+    /// Plans with the amounts that were set, or with as much as admitted jobs hold if that is more.
     pub(crate) fn settle_amounts(&mut self) {
+        let now_ns = monotonic_ns();
         for resource in 0..self.machine.resources.len() {
-            let amount = self.amount(resource);
+            let held = self.controller.most_held(resource, now_ns);
+            let amount = self.amount(resource).max(held);
             if amount == self.amount_in_force(resource) {
                 continue;
             }
-            if self.controller.set_amount(resource, amount, monotonic_ns()) {
+            if self.controller.set_amount(resource, amount, now_ns) {
                 self.next_plan = None;
                 self.backlog.check_again();
             }
@@ -114,8 +125,7 @@ impl Jobs {
 
     /// Whether admitted jobs hold more of a resource than there is for new ones.
     pub(crate) fn is_amount_short(&self) -> bool {
-        !self.amounts.0.is_empty()
-            && (0..self.machine.resources.len()).any(|resource| self.is_short(resource))
+        (0..self.machine.resources.len()).any(|resource| self.is_short(resource))
     }
 
     fn is_short(&self, resource: usize) -> bool {
@@ -141,6 +151,11 @@ impl Jobs {
 
     /// Reason for which a job waits for a resource; `None`: it need not.
     pub(crate) fn awaited_amount(&self, job: &Job) -> Option<String> {
+        self.awaited_amount_with(job, &mut AmountsNow::default())
+    }
+
+    /// Reason for which one of many jobs waits for a resource.
+    pub(crate) fn awaited_amount_with(&self, job: &Job, now: &mut AmountsNow) -> Option<String> {
         if !job.holds_resources() {
             return None;
         }
@@ -155,13 +170,16 @@ impl Jobs {
                  up to {} at once",
                 name(resource),
                 self.amount(resource),
-                self.controller.most_held(resource, monotonic_ns())
+                now.held
+                    .entry(resource)
+                    .or_insert_with(|| self.controller.most_held(resource, monotonic_ns()))
             ));
         }
         if self.amounts.0.is_empty() {
             return None;
         }
-        let shortage = validate_machine(job, &self.machine_with(|it| self.amount(it)));
+        let machine = now.machine.get_or_insert_with(|| self.machine_with(|it| self.amount(it)));
+        let shortage = validate_machine(job, machine);
         match shortage.map_err(|rejection| rejection.shortage) {
             Err(Shortage::Resource { name, needed, available }) => Some(format!(
                 "it waits for resource {name}: it holds {needed} at once, and there is {available} \

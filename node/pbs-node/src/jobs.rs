@@ -71,6 +71,9 @@ pub(crate) struct Jobs {
     max_replans: u64,
     /// Steps of work that a request may take ([`Settings::max_work`]).
     pub(crate) max_work: u64,
+    /// Whether a job gets at least the memory that it asks for, whatever its runs had: that is the
+    /// limit of its control group, and what is reserved for others must be there.
+    pub(crate) reserves_requested: bool,
     /// Source of the slow-downs, if the node plans with them.
     pub(crate) slowdowns: Option<SlowdownSource>,
     /// Slow-downs with which the CPUs of orders are chosen.
@@ -116,6 +119,7 @@ impl Jobs {
             replans: 0,
             max_replans: settings.max_replans,
             max_work: settings.max_work,
+            reserves_requested: false,
             slowdowns: None,
             learned: Learned::default(),
             allocations: Allocations::default(),
@@ -165,6 +169,7 @@ impl Jobs {
             replans: 0,
             max_replans: settings.max_replans,
             max_work: settings.max_work,
+            reserves_requested: false,
             slowdowns: None,
             learned: Learned::default(),
             allocations: Allocations::default(),
@@ -814,7 +819,7 @@ impl Jobs {
         self.replans += u64::from(!self.controller.has_vacated());
         self.controller.taken();
         if self.is_amount_short() {
-            self.backlog.check_again();
+            self.backlog.check_in_a_while();
         }
         self.count_replan(plan);
         self.ledger.replanned(plan, listener);

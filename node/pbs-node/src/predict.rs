@@ -82,6 +82,13 @@ fn add_memory_of_others(job: &mut Job, asked_bytes: u64, history: &JobHistory) {
     }
 }
 
+/// Gives each process of a predicted job at least the memory that it asks for.
+pub(crate) fn reserve_requested(predicted: &mut Job, asked: &Job) {
+    for (process, asked) in predicted.processes.iter_mut().zip(&asked.processes) {
+        process.memory_bytes = process.memory_bytes.max(asked.memory_bytes);
+    }
+}
+
 /// Returns the memory of all processes of a job.
 pub(crate) fn memory_bytes_of(job: &Job) -> u64 {
     let processes = job.processes.iter().map(|process| process.memory_bytes);

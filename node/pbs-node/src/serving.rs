@@ -88,7 +88,10 @@ impl<L: Listener> Node<L> {
             other => other?,
         }
         self.kill_left_cgroups();
+        let reserves_requested = self.options.limits_memory;
         let (jobs, listener) = self.jobs_and_listener()?;
+        jobs.reserves_requested = reserves_requested;
+        jobs.settle_amounts();
         jobs.find_orders(listener)
     }
 

@@ -5,8 +5,6 @@
 //! larger one remains for them, and the caller admits nothing that holds the resource: no answer to
 //! a prediction failure takes anything from a promise, or gives a new one more than there is.
 
-use pbs_planner::Run;
-
 use super::Controller;
 
 impl Controller {
@@ -21,8 +19,8 @@ impl Controller {
     }
 
     /// Returns the most of a resource that runs hold at once from now on: by their reservations, by
-    /// what those hold that have begun and may be late, and by all that those name that have no
-    /// place.
+    /// what processes hold that were to begin by now and have not ended, and by all that those runs
+    /// name that have no place.
     pub fn most_held(&self, resource: usize, now_ns: u64) -> u64 {
         let Some(of) = self.store.machine().resources.get(resource) else {
             return 0;
@@ -32,10 +30,16 @@ impl Controller {
         let (mut begun, mut unplaced) = (0u64, 0u64);
         for (&run, active) in self.runs.iter().filter(|(_, active)| !active.is_over()) {
             match self.store.run(run) {
-                Some(planned) if active.has_executed() => {
-                    begun = begun.saturating_add(most_at_once(planned, resource));
+                // A reservation that has passed says nothing: a process that is late holds it.
+                Some(planned) => {
+                    let is_open = |process: usize| {
+                        active.tracks.get(process).is_none_or(|track| track.end().is_none())
+                    };
+                    let held = planned.holders(resource);
+                    let held = held
+                        .filter(|&(process, start_ns, _)| start_ns <= now_ns && is_open(process));
+                    begun = held.fold(begun, |sum, (.., count)| sum.saturating_add(count));
                 }
-                Some(_) => {}
                 None => {
                     let open = active.tracks.iter().enumerate();
                     let open = open.filter(|(_, track)| track.end().is_none());
@@ -47,14 +51,4 @@ impl Controller {
         }
         reserved.max(begun).saturating_add(unplaced)
     }
-}
-
-/// Returns the most of a resource that the processes of a run hold at once by its reservations.
-fn most_at_once(planned: &Run, resource: usize) -> u64 {
-    let held: Vec<_> = planned.held(resource).collect();
-    let at = |time_ns: u64| {
-        let now = held.iter().filter(|(start, end, _)| (*start..*end).contains(&time_ns));
-        now.fold(0u64, |sum, (.., count)| sum.saturating_add(*count))
-    };
-    held.iter().map(|&(start_ns, ..)| at(start_ns)).max().unwrap_or(0)
 }

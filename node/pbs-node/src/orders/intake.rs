@@ -11,6 +11,7 @@ use pbs_planner::validate_machine;
 use crate::admission::{Allowance, Trial};
 use crate::admitting::ASKED;
 use crate::allocation::Allocations;
+use crate::amounts::AmountsNow;
 use crate::candidate::Candidate;
 use crate::clock::{monotonic_ns, unix_ns};
 use crate::jobs::Jobs;
@@ -66,6 +67,8 @@ struct Round {
     beyond: usize,
     /// Whether as many were tried as a round has work for: the rest is not checked.
     is_full: bool,
+    /// What is known of the amounts of resources in this round.
+    amounts: AmountsNow,
 }
 
 /// An order that was tried, and its result.
@@ -373,7 +376,14 @@ impl Jobs {
             round.undecided.push(one.id);
             one.not_started = self.asks_in_words();
             round.left.push(one);
-        } else if let Some(why) = self.awaited_amount(&one.order.submission.job) {
+        } else if let Some(why) =
+            self.awaited_amount_with(&one.order.submission.job, &mut round.amounts)
+        {
+            if one.deadline_unix_ns() < unix_ns() {
+                let why = format!("its deadline has passed; {why}");
+                return self.close_declined(one, why, listener);
+            }
+            self.backlog.check_in_a_while();
             one.not_started = Some(why);
             round.left.push(one);
         } else if self.take_room(&one.order) {

@@ -114,6 +114,15 @@ impl Run {
         })
     }
 
+    /// The processes that hold amounts of a resource of the machine, by their places in the job,
+    /// each with the start and the amount.
+    pub fn holders(&self, resource: usize) -> impl Iterator<Item = (usize, u64, u64)> + '_ {
+        self.processes.iter().flat_map(move |process| {
+            let held = process.resources.iter().filter(move |held| held.resource == resource);
+            held.map(|held| (process.process, process.start_ns, held.count))
+        })
+    }
+
     /// Returns the start of the first reservation; `None` if there is none.
     pub fn start_ns(&self) -> Option<u64> {
         let tasks = self.tasks.iter().map(|task| task.start_ns);
