@@ -69,7 +69,7 @@ pub struct Options {
     /// ([`cgroup::prepare`](pbs_launch::cgroup::prepare)); `None`: it has none.
     pub cgroups: Option<PathBuf>,
     /// The control group of a job has no more memory than was asked for, or than is reserved for it
-    /// if that is more.
+    /// if that is more. At least what was asked for is reserved.
     pub limits_memory: bool,
     /// Most processes and threads in the control group of a job; `None`: they have no limit.
     pub job_pids: Option<u64>,
