@@ -108,8 +108,6 @@ pub(crate) fn grant(
                     request.take_of(&mut left[request.ask.cluster]);
                     if !is_divided {
                         taken[request.ask.cluster] += request.granted;
-                        // What remains for later is known in the next pass.
-                        spare[request.ask.cluster] = Some(Vec::new());
                     }
                 }
             }

@@ -401,3 +401,22 @@ fn nobody_is_ended_for_what_could_not_be_given_back() {
     rms.pass(100 + GIVE_BACK_LATE);
     assert!(rms.rms.session(sweep).is_none());
 }
+
+/// A request hangs on a younger one since an update, and is refused when that one ends.
+#[test]
+fn a_request_that_ends_behind_its_older_dependents_harms_nobody() {
+    let mut rms = Driver::new(10);
+    let (blocker, app) = (rms.connect(), rms.connect());
+    rms.request(blocker, ask(NonPreemptible, 5, FOREVER));
+    let all = rms.request(app, ask(PreAllocation, 4, 100));
+    rms.request(app, with(all, ask(NonPreemptible, 6, 100)));
+    rms.pass(0);
+    let update = Update { of: all, nodes: 4, duration_ns: 90, announce_ns: 0, released: vec![] };
+    let heir = rms.rms.update(app, &update, 10).expect("it keeps its nodes");
+    rms.request(app, next(heir, ask(PreAllocation, 10, 100)));
+    for at in [11, 100, 200, 1000, 2000] {
+        rms.pass(at);
+    }
+    let session = rms.rms.session(blocker).expect("it has done nothing");
+    assert_eq!(session.requests.len(), 1);
+}
