@@ -101,6 +101,8 @@ fn every_command_has_a_schema() {
     named.insert("pbs.failure".into());
     named.insert("pbs.what-if".into());
     named.insert("pbs.what-if-policy".into());
+    // tests/answers.rs has their answers, of a service.
+    named.extend(["pbs.checkpoint".into(), "pbs.set-resource".into()]);
     // tests/clusterd.rs has their answers, of a service.
     named.extend(["pbs.cluster-optimiser".into(), "pbs.cluster-watch".into()]);
     named.extend(CLUSTER.map(|name| format!("pbs.cluster-{name}")));

@@ -13,7 +13,7 @@ use pbs_planner::{validate_machine, Shortage};
 
 use crate::clock::monotonic_ns;
 use crate::jobs::Jobs;
-use crate::{Error, Listener, Node};
+use crate::Error;
 
 /// Amounts of resources that differ from those of the machine, by name.
 #[derive(Clone, Debug, Default)]
@@ -48,24 +48,8 @@ impl ResourceState {
     }
 }
 
-impl<L: Listener> Node<L> {
-    /// The countable resources of the node, in the order of its machine.
-    pub fn resources(&self) -> Vec<ResourceState> {
-        self.jobs.as_ref().map_or_else(Vec::new, Jobs::resources)
-    }
-
-    /// Sets the amount of a resource for new jobs. Admitted jobs keep what they were promised.
-    ///
-    /// # Errors
-    ///
-    /// The node has no such resource, or the amount is too great.
-    pub fn set_amount(&mut self, name: &str, amount: u64) -> Result<(), Error> {
-        self.jobs.as_mut().ok_or(Error::NoJobs)?.set_amount(name, amount)
-    }
-}
-
 impl Jobs {
-    fn resources(&self) -> Vec<ResourceState> {
+    pub(crate) fn resources(&self) -> Vec<ResourceState> {
         let now_ns = monotonic_ns();
         let resources = self.machine.resources.iter().enumerate();
         let states = resources.map(|(index, resource)| ResourceState {
@@ -77,7 +61,7 @@ impl Jobs {
         states.collect()
     }
 
-    fn set_amount(&mut self, name: &str, amount: u64) -> Result<(), Error> {
+    pub(crate) fn set_amount(&mut self, name: &str, amount: u64) -> Result<(), Error> {
         let Some(index) = self.machine.resource(name) else {
             let names = self.machine.resources.iter().map(|it| it.name.clone());
             return Err(Error::NoResource(name.into(), names.collect()));
@@ -200,7 +184,7 @@ mod tests {
     use super::*;
     use crate::model::open_on;
     use crate::orders::{Order, Terms};
-    use crate::{Alteration, Submission};
+    use crate::{Alteration, Listener, Submission};
 
     struct Nobody;
 

@@ -5,35 +5,15 @@
 //! Meanwhile the job has the slots, the memory and the resources that it was promised, and the time
 //! that no plan has promised to others.
 
-use std::fmt;
 use std::time::Duration;
 
 use pbs_history::RunId;
 use pbs_job::Checkpoint;
 use pbs_launch::NoticeSignal;
-use pbs_text::span;
 
 use crate::programs::Programs;
+use crate::save_request::SaveRequest;
 use crate::{Error, Listener, Node};
-
-/// Request to the programs of a run to save their work.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SaveRequest {
-    /// Signal by which they were notified.
-    pub signal: String,
-    /// Number of processes that got it.
-    pub processes: usize,
-    /// Time after which they are told to end.
-    pub within: Duration,
-}
-
-impl fmt::Display for SaveRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { signal, processes, within } = self;
-        let within = span(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
-        write!(f, "was asked to save itself ({signal} to {processes} processes, within {within})")
-    }
-}
 
 impl<L: Listener> Node<L> {
     /// Asks the programs of a run to save their work now, as its job declares it. Returns the number

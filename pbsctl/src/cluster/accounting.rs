@@ -33,6 +33,7 @@ pub(super) struct AccountingOptions {
 pub(super) fn write_trace(out: Output, options: &AccountingOptions) -> Result<(), Failure> {
     let file = name(&options.file);
     let zone = TimeZone::system();
+    // What is no time is told with its line.
     let read = accounting(&read(&options.file)?, |text| parse_time_s(text, &zone).ok());
     let mut read = read.map_err(|why| Failure::Failed(format!("{file}: {why}")))?;
     let left_out = read.left_out.to_string();
@@ -51,6 +52,7 @@ pub(super) fn write_trace(out: Output, options: &AccountingOptions) -> Result<()
     }
     match (&options.output, out.json) {
         (_, true) => {
+            // Lines without a job, such as those of cancelled ones, count in a replay.
             let jobs: Vec<TraceJob> = read.records.iter().filter_map(|of| of.job().ok()).collect();
             let written = Written { workload: Summary::of(&jobs), published: None };
             out.named("cluster-workload").print(&written, String::new)

@@ -133,7 +133,7 @@ impl Record {
     }
 
     /// Builds the line for a job with its outcome. A killed job has failed, and a job that never
-    /// started was cancelled. Any other job has the status of its trace.
+    /// started was cancelled. Any other job has the status of its trace, if that is known.
     pub fn of(job: &TraceJob, outcome: Option<&Outcome>) -> Self {
         let start_s = outcome.and_then(|outcome| outcome.start_s);
         let has_run = outcome.is_none_or(|outcome| outcome.start_s.is_some());
@@ -155,6 +155,7 @@ impl Record {
                 Some(outcome) if outcome.start_s.is_none() => Status::Cancelled,
                 Some(outcome) if outcome.killed => Status::Failed,
                 // What failed or was cancelled while it ran did so here, too.
+                Some(_) if job.status == Status::Unknown => Status::Completed,
                 Some(_) => job.status,
             },
             user: Some(job.user),
@@ -170,12 +171,13 @@ impl Record {
     /// stay as they were read; what was unknown stays unknown.
     pub fn replayed(&self, job: &TraceJob, outcome: &Outcome) -> Self {
         let of = Self::of(job, Some(outcome));
+        let is_unknown = self.status == Status::Unknown && of.status == Status::Completed;
         Self {
             submit_s: of.submit_s,
             wait_s: of.wait_s,
             run_s: of.run_s,
             allocated_cores: of.allocated_cores,
-            status: of.status,
+            status: if is_unknown { self.status } else { of.status },
             ..*self
         }
     }

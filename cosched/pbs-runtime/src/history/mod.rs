@@ -224,7 +224,7 @@ mod tests {
                 history.trouble()
             });
             let trouble = trouble.take(20_000).flatten().next().expect("it fails");
-            assert!(trouble.contains("another process is writing to it"), "{trouble}");
+            assert!(trouble.contains("another process is using it"), "{trouble}");
         });
         assert_eq!(stored, 300);
     }
