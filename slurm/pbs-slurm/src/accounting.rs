@@ -13,6 +13,8 @@ use std::fmt;
 use pbs_cluster_sim::swf::{Header, Record};
 use pbs_cluster_sim::Status;
 
+use crate::states::{standing, Standing};
+
 /// Command whose output is read.
 pub const SACCT: &str = "SLURM_TIME_FORMAT=%s sacct -a -X -P -o JobIDRaw,JobName,User,Account,\
                          Partition,Submit,Eligible,Start,End,TimelimitRaw,ReqTRES,AllocTRES,State";
@@ -193,22 +195,19 @@ fn time_of(text: &str, time_s: impl Fn(&str) -> Option<u64>) -> Result<Option<u6
     seconds.map(Some).ok_or_else(|| format!("{text} is no time; print jobs with {SACCT}"))
 }
 
-/// What became of a job; `None`: it is not over. `CANCELLED by 1000` names who did it.
+/// Status of a job that is over; `None`: it is not. `CANCELLED by 1000` names who did it.
 fn status_of(state: &str) -> Result<Option<Status>, String> {
     let word = state.split_whitespace().next().unwrap_or("");
-    Ok(Some(match word {
-        "COMPLETED" => Status::Completed,
-        "CANCELLED" | "REVOKED" => Status::Cancelled,
-        "BOOT_FAIL" | "DEADLINE" | "FAILED" | "LAUNCH_FAILED" | "NODE_FAIL" | "OUT_OF_MEMORY"
-        | "PREEMPTED" | "RECONFIG_FAIL" | "TIMEOUT" => Status::Failed,
-        "PENDING" | "RUNNING" | "REQUEUED" | "RESIZING" | "SUSPENDED" | "COMPLETING"
-        | "CONFIGURING" | "SIGNALING" | "STAGE_OUT" | "STOPPED" | "REQUEUE_HOLD"
-        | "REQUEUE_FED" | "SPECIAL_EXIT" | "RESV_DEL_HOLD" => return Ok(None),
-        _ => return Err(format!("{state:?} is no state of a job; print jobs with {SACCT}")),
-    }))
+    match standing(word) {
+        Some(Standing::Open) => Ok(None),
+        Some(Standing::Completed) => Ok(Some(Status::Completed)),
+        Some(Standing::Cancelled) => Ok(Some(Status::Cancelled)),
+        Some(Standing::Failed) => Ok(Some(Status::Failed)),
+        None => Err(format!("{state:?} is no state of a job; print jobs with {SACCT}")),
+    }
 }
 
-/// The text of a resource in `cpu=4,mem=16G,node=1`.
+/// Text of a resource in `cpu=4,mem=16G,node=1`.
 fn part<'a>(tres: &'a str, name: &str) -> Option<&'a str> {
     tres.split(',').find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='))
 }

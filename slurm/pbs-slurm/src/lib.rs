@@ -23,6 +23,7 @@ mod reservations;
 mod run;
 mod serve;
 mod slurm;
+mod states;
 pub mod steer;
 mod steering_options;
 

@@ -8,6 +8,7 @@ use pbs_report::{lanes, Lane, Stay};
 use crate::conf::seconds;
 
 use crate::columns::hosts;
+use crate::states::{standing, Standing};
 
 /// Jobs shorter than that count as so long in their slowdowns, in seconds.
 pub const BOUND_S: u64 = 60;
@@ -40,10 +41,10 @@ impl Ran {
     }
 }
 
-/// What names of jobs say beside the job's name.
+/// Meaning of names of jobs beside the name itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Names {
-    /// Nothing.
+    /// Names have no other meaning.
     #[default]
     Plain,
     /// `NUMBER.DEADLINE` or `NUMBER.DEADLINE.SUBMITTED`, in seconds: the deadline is counted from
@@ -66,40 +67,6 @@ impl Names {
 /// Command whose output is read.
 const SQUEUE: &str = "SLURM_TIME_FORMAT=%s squeue -h -a -t all -o '%j %V %S %e %l %T %N'";
 
-/// States of jobs that are not over.
-const OPEN: [&str; 14] = [
-    "PENDING",
-    "REQUEUE_FED",
-    "RESV_DEL_HOLD",
-    "SPECIAL_EXIT",
-    "CONFIGURING",
-    "RUNNING",
-    "COMPLETING",
-    "STAGE_OUT",
-    "SIGNALING",
-    "SUSPENDED",
-    "STOPPED",
-    "REQUEUED",
-    "REQUEUE_HOLD",
-    "RESIZING",
-];
-
-/// States of jobs that are over.
-const ENDED: [&str; 12] = [
-    "BOOT_FAIL",
-    "CANCELLED",
-    "COMPLETED",
-    "DEADLINE",
-    "FAILED",
-    "LAUNCH_FAILED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "PREEMPTED",
-    "RECONFIG_FAIL",
-    "REVOKED",
-    "TIMEOUT",
-];
-
 /// Reads jobs, by what their names say, as `squeue -h -a -t all -o '%j %V %S %e %l %T %N'` prints
 /// them with `SLURM_TIME_FORMAT=%s`.
 ///
@@ -117,7 +84,7 @@ fn line_of(line: &str, names: Names) -> Result<Ran, String> {
     let mut words: Vec<&str> = line.split_whitespace().collect();
     // A job that got nodes has them at the end; a job that was never started has none. Names of
     // nodes are seldom in capitals; a word of capitals is a state, if an unknown one.
-    let is_state = |word: &str| ENDED.contains(&word) || OPEN.contains(&word);
+    let is_state = |word: &str| standing(word).is_some();
     let is_word = |word: &str| word.bytes().all(|c| c.is_ascii_uppercase() || c == b'_');
     let comes_after_state = |at: usize| at.checked_sub(1).is_some_and(|at| is_word(words[at]));
     let has_nodes = words.last().is_some_and(|word| {
@@ -136,13 +103,14 @@ fn line_of(line: &str, names: Names) -> Result<Ran, String> {
     let [submit, start, end, limit, state] = words[at..] else {
         return Err(format!("{line:?} lacks columns; print the jobs with {SQUEUE}"));
     };
-    if !is_state(state) {
-        return Err(format!("{state} is no state of a job; print the jobs with {SQUEUE}"));
-    }
-    if OPEN.contains(&state) {
-        return Err(format!(
-            "job {name} is {state}, and not over; print the jobs when all have ended"
-        ));
+    match standing(state) {
+        Some(Standing::Open) => {
+            return Err(format!(
+                "job {name} is {state}, and not over; print the jobs when all have ended"
+            ));
+        }
+        Some(_) => {}
+        None => return Err(format!("{state} is no state of a job; print the jobs with {SQUEUE}")),
     }
     let time_s = |text: &str| {
         text.parse::<u64>()
