@@ -3,13 +3,14 @@
 //! an update or a reboot, too.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+use crate::beside::{beside, sync_folder};
 
 /// End of the name of the file, after that of the history.
 const FILE: &str = "-amounts";
@@ -36,9 +37,7 @@ struct Text {
 impl Amounts {
     /// The file beside a history.
     pub fn beside(history: &Path) -> Self {
-        let mut file = OsString::from(history);
-        file.push(FILE);
-        Self { file: file.into() }
+        Self { file: beside(history, FILE) }
     }
 
     /// Returns the amounts that were set. A file that cannot be read is an error: more might be
@@ -62,17 +61,14 @@ impl Amounts {
 
     /// Writes the amounts, in the place of those before. They are on the disk when this returns.
     pub fn write(&self, amounts: ByName) -> io::Result<()> {
-        let mut new = self.file.clone().into_os_string();
-        new.push(".new");
-        let new = PathBuf::from(new);
+        let new = beside(&self.file, ".new");
         let text = serde_json::to_vec(&Text { version: VERSION, amounts })?;
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(&text)?;
         file.sync_all()?;
         fs::rename(&new, &self.file)?;
-        let parent = self.file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+        sync_folder(&self.file)
     }
 
     /// Path of the file.

@@ -2,11 +2,12 @@
 //! A drain that outlives the service: a node that an operator has drained plans no new jobs after a
 //! restart, an update or a reboot, either.
 
-use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use crate::beside::{beside, sync_folder};
 
 /// End of the name of the mark, after that of the history.
 const MARK: &str = "-drained";
@@ -20,9 +21,7 @@ pub struct Drained {
 impl Drained {
     /// The mark beside a history.
     pub fn beside(history: &Path) -> Self {
-        let mut mark = OsString::from(history);
-        mark.push(MARK);
-        Self { mark: mark.into() }
+        Self { mark: beside(history, MARK) }
     }
 
     /// Whether the node is drained. A mark that cannot be looked at is an error, and does not count
@@ -45,8 +44,7 @@ impl Drained {
                 _ => {}
             }
         }
-        let parent = self.mark.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+        sync_folder(&self.mark)
     }
 
     /// Path of the mark.

@@ -3,6 +3,7 @@
 
 pub mod allocations;
 pub mod amounts;
+mod beside;
 pub mod calls;
 pub(crate) mod counted;
 pub mod drained;

@@ -760,7 +760,7 @@ mod tests {
     use super::*;
     use crate::wanted::tests::caller;
 
-    /// How the programs of a job ended is for its user and for operators: it names files and programs.
+    /// The reason of an end is for the job's user and for operators: it names files and programs.
     #[test]
     fn others_get_the_outcome_of_a_job_alone() {
         let operator = Caller { is_operator: true, ..caller() };

@@ -32,7 +32,7 @@ impl Teller {
         Self { notices, ended: Vec::new(), owners: BTreeMap::new(), submitter: None }
     }
 
-    /// From now on jobs of a user are accepted; `None`: those of nobody are.
+    /// Accepts jobs of a user from now on; `None`: those of nobody.
     pub(crate) fn accepts_from(&mut self, submitter: Option<u32>) {
         self.submitter = submitter;
     }
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(told.brief, Some(told.notice.text));
     }
 
-    /// Who watches learns that a job saves its work before it is ended.
+    /// A job that saves its work before it is ended is told to those who watch.
     #[test]
     fn a_job_that_saves_its_work_is_reported() {
         let (notices, mut watch) = tokio::sync::broadcast::channel(4);
