@@ -67,7 +67,7 @@ pub(crate) struct Terms {
     pub(crate) chdir: Option<PathBuf>,
 }
 
-/// What the deadline of a job is worth to its user.
+/// Worth of a job's deadline to its user.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct WorthOptions {
     /// Value that you gain if the job keeps its deadline, instead of that in the file, in a unit of

@@ -48,7 +48,7 @@ pub(crate) struct Waiting {
     is_due_again: bool,
     /// Turn of the last request that was tried.
     last: Option<Turn>,
-    /// Where the pass goes on after those before it have had another turn.
+    /// Place at which the pass goes on after those before it have had another turn.
     resume: Option<Turn>,
     /// Number of fruitless tries since the pass went back.
     in_vain_again: usize,

@@ -604,7 +604,7 @@ fn a_pass_over_waiting_requests_is_bounded() {
     assert!(!planner.is_planning_waiting());
 }
 
-/// What becomes free in the middle of a pass is for those first that have had their turn.
+/// Room that becomes free in the middle of a pass is for those first that have had their turn.
 #[test]
 fn what_becomes_free_in_a_pass_is_for_the_first() {
     let policy = Policy { horizon_s: Some(100), ..Policy::default() };

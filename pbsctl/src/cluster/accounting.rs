@@ -9,7 +9,7 @@ use pbs_cluster_sim::{swf, Summary, TraceJob};
 use pbs_site::parse_time_s;
 use pbs_slurm::accounting;
 
-use super::replay::Written;
+use super::replay::{in_memory, Written};
 use crate::failure::Failure;
 use crate::files::{name, read, write};
 use crate::output::{report, write_out, Output};
@@ -46,7 +46,7 @@ pub(super) fn write_trace(out: Output, options: &AccountingOptions) -> Result<()
     if let Some(cores) = options.cores {
         read.header.push("MaxProcs", &cores.to_string());
     }
-    let text = || text(&read.header, &read.records);
+    let text = || in_memory(|to| swf::write_records(to, &read.header, &read.records));
     if let Some(output) = &options.output {
         write(output, &text())?;
     }
@@ -60,14 +60,4 @@ pub(super) fn write_trace(out: Output, options: &AccountingOptions) -> Result<()
         (Some(_), false) => Ok(()),
         (None, false) => write_out(&text()),
     }
-}
-
-/// The trace as a file.
-fn text(header: &swf::Header, records: &[swf::Record]) -> String {
-    let mut text = Vec::new();
-    if let Ok(mut writer) = swf::Writer::new(&mut text, header) {
-        // A vector takes all that is written.
-        let _ = records.iter().try_for_each(|record| writer.record(record));
-    }
-    String::from_utf8_lossy(&text).into_owned()
 }

@@ -2,6 +2,7 @@
 //! Traces: written, and replayed under several schedulers.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -639,15 +640,17 @@ fn replayed_text(
     of: &Schedule,
     cores: u64,
 ) -> String {
-    let mut text = Vec::new();
-    // Writing into memory succeeds.
-    let _ = swf::write_replayed(&mut text, header, records, &of.jobs, &of.outcomes, cores);
-    String::from_utf8_lossy(&text).into_owned()
+    in_memory(|to| swf::write_replayed(to, header, records, &of.jobs, &of.outcomes, cores))
 }
 
 fn trace_text(jobs: &[TraceJob], outcomes: Option<&[Outcome]>, cores: u64) -> String {
+    in_memory(|to| swf::write(to, jobs, outcomes, cores))
+}
+
+/// Returns the text of a trace that is written into memory.
+pub(super) fn in_memory(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> String {
     let mut text = Vec::new();
     // Writing into memory succeeds.
-    let _ = swf::write(&mut text, jobs, outcomes, cores);
+    let _ = write(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }

@@ -22,4 +22,4 @@ pub use notes::{Note, Notes, Why};
 pub use reader::Reader;
 pub use record::{NoJob, Record};
 pub use trace::{read, Trace};
-pub use writer::{write, write_replayed, Writer};
+pub use writer::{write, write_records, write_replayed, Writer};

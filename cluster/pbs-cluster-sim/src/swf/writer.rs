@@ -48,6 +48,17 @@ impl<W: Write> Writer<W> {
     }
 }
 
+/// Writes a trace of lines that have all their fields.
+///
+/// # Errors
+///
+/// Those of the file.
+pub fn write_records(to: impl Write, header: &Header, records: &[Record]) -> io::Result<()> {
+    let mut writer = Writer::new(to, header)?;
+    records.iter().try_for_each(|record| writer.record(record))?;
+    writer.finish().map(drop)
+}
+
 /// Writes the outcomes of a replay on a cluster of `cores`, with the header and all other fields of
 /// the trace that was read. Records, jobs as they came and outcomes are in the same order.
 ///
