@@ -360,6 +360,19 @@ impl Hub {
         }
     }
 
+    /// Stores the changes of a call that has asked for nodes of a cluster for a time.
+    fn changed_or_no_room(
+        &mut self,
+        caller: &Caller,
+        made: Result<RequestId, pbs_rms::Refusal>,
+        (cluster, nodes, duration_ns): (usize, u64, u64),
+    ) -> Result<RequestId, Refusal> {
+        let has_room = !matches!(made, Err(pbs_rms::Refusal::NoRoom));
+        let changed = self.changed(caller, made);
+        changed
+            .map_err(|why| if has_room { why } else { self.no_room(cluster, nodes, duration_ns) })
+    }
+
     /// Refusal of nodes for which there is no room at the only time at which they could be had.
     fn no_room(&self, cluster: usize, nodes: u64, duration_ns: u64) -> Refusal {
         let name = self.settings.clusters.get(cluster).map_or("", |cluster| &cluster.name);
@@ -507,11 +520,8 @@ impl Hub {
         self.check_nodes(caller, app, &ask)?;
         let (cluster, nodes, duration_ns) = (ask.cluster, ask.nodes, ask.duration_ns);
         let id = self.rms.request(app, ask, now_ns);
-        let id = self.changed(caller, id.clone()).map_err(|refusal| match id {
-            Err(pbs_rms::Refusal::NoRoom) => self.no_room(cluster, nodes, duration_ns),
-            _ => refusal,
-        });
-        Ok(id?.0)
+        let id = self.changed_or_no_room(caller, id, (cluster, nodes, duration_ns))?;
+        Ok(id.0)
     }
 
     pub(crate) fn done(
@@ -568,12 +578,8 @@ impl Hub {
         }
         let cluster = of.map_or(0, |of| of.ask.cluster);
         let id = self.rms.update(app, &update, now_ns);
-        let id = self.changed(caller, id.clone()).map_err(|refusal| match id {
-            Err(pbs_rms::Refusal::NoRoom) => {
-                self.no_room(cluster, update.nodes, update.duration_ns)
-            }
-            _ => refusal,
-        })?;
+        let asked = (cluster, update.nodes, update.duration_ns);
+        let id = self.changed_or_no_room(caller, id, asked)?;
         let requests = self.rms.session(app).map(|session| &session.requests);
         let made = requests.and_then(|all| all.iter().find(|request| request.id == id));
         // What had not started before has become another, and nothing has the nodes until then.

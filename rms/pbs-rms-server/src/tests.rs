@@ -128,7 +128,7 @@ fn changes_are_counted_for_the_user_who_makes_them() {
     fs::remove_dir_all(&directory).expect("its own");
 }
 
-/// What a pass changes counts as well: an announced update makes it change the session.
+/// Changes of a pass count as well: an announced update makes it change the session.
 #[test]
 fn changes_of_a_pass_are_counted_for_the_users_of_the_sessions() {
     let directory = directory("pass-budget");

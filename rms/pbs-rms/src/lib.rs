@@ -26,6 +26,7 @@
 
 mod account;
 mod ask;
+mod chains;
 mod holes;
 mod notice;
 mod overstay;
@@ -45,6 +46,7 @@ mod views;
 
 pub use account::Account;
 pub use ask::{AppId, Ask, Kind, Refusal, Relation, RequestId, Update};
+pub use chains::{chains, Chain};
 pub use notice::{Event, Notice};
 pub use pbs_profile::view::FOREVER;
 pub use policy::{Limits, NodeChoice, PlacementOrder, Policy, Prices};

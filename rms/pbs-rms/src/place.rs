@@ -85,11 +85,11 @@ impl Anchor {
 /// Nodes from which a tree has its own (3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Home {
-    /// Those that nobody has. A non-preemptible tree counts as inside pre-allocations of its size.
+    /// Nodes that nobody has. A non-preemptible tree counts as inside pre-allocations of its size.
     Outside,
-    /// Those of the session's pre-allocations.
+    /// Nodes of the session's pre-allocations.
     Inside,
-    /// Those of the pre-allocations, which are too small, and the rest as if there were none.
+    /// Nodes of the pre-allocations, which are too small, and the rest as if there were none.
     Beyond,
 }
 

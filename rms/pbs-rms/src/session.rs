@@ -2,12 +2,13 @@
 //! One application's requests: what they have for sure, and the trees that still have to be
 //! placed. A session knows nothing of the others; the manager lets it have what there is.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pbs_profile::view::{segments, Part, Steps, FOREVER};
 use serde::{Deserialize, Serialize};
 
+use crate::chains::chains;
 use crate::overstay::Overstay;
 use crate::{Account, Ask, Kind, Refusal, Relation, Request, RequestId, Update};
 
@@ -322,23 +323,10 @@ impl Session {
     /// Returns the nodes of a cluster that the pre-allocations of the session could have together
     /// for a time. Of those that follow one another the largest counts, for the time of all.
     pub(crate) fn pre_allocated_at_most(&self, cluster: usize, duration_ns: u64) -> u64 {
-        let mut firsts: HashMap<RequestId, RequestId> = HashMap::new();
-        let mut chains: HashMap<RequestId, (u64, u64)> = HashMap::new();
-        for Request { id, ask, .. } in &self.requests {
-            if ask.kind != Kind::PreAllocation || ask.cluster != cluster {
-                continue;
-            }
-            let first = match ask.relation {
-                Relation::Next(before) => firsts.get(&before).copied().unwrap_or(*id),
-                _ => *id,
-            };
-            firsts.insert(*id, first);
-            let (nodes, lasts_ns) = chains.entry(first).or_default();
-            *nodes = (*nodes).max(ask.nodes);
-            *lasts_ns = lasts_ns.saturating_add(ask.duration_ns);
-        }
-        let long = chains.into_values().filter(|(_, lasts_ns)| *lasts_ns >= duration_ns);
-        long.fold(0, |sum, (nodes, _)| sum.saturating_add(nodes))
+        let asks = self.requests.iter().map(|request| (Some(request.id), &request.ask));
+        let all = chains(asks, cluster, Kind::PreAllocation);
+        let long = all.filter(|chain| chain.lasts_ns >= duration_ns);
+        long.fold(0, |sum, chain| sum.saturating_add(chain.nodes))
     }
 
     /// Adds a request, whose cluster is known to exist. The request starts at once if it must start

@@ -29,7 +29,7 @@ pub struct Cancelled {
 pub struct Looked {
     /// Jobs that were cancelled.
     pub cancelled: Vec<Cancelled>,
-    /// In words, jobs that could not be cancelled, and why.
+    /// Jobs that could not be cancelled, and why, in words.
     pub trouble: Option<String>,
 }
 
