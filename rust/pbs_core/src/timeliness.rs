@@ -72,10 +72,7 @@ impl<M: Memory> Timetable<M> {
             // The caller pauses again, and is aborted then.
             let _ = pause::<M>(number);
             *sum_ns = begin_ns;
-            let lengths_ns = part.unwrap_or(&[]).iter();
-            begin_ns = lengths_ns.fold(begin_ns, |sum_ns, slot| {
-                sum_ns.saturating_add(length_ns(slot, rates, rate))
-            });
+            begin_ns = end_ns(begin_ns, part.unwrap_or(&[]), rates, rate);
         }
     }
 
@@ -106,13 +103,16 @@ impl<M: Memory> Timetable<M> {
         let number = number as usize;
         let sum_ns = self.begins_ns.get(number / SUM_EVERY).copied();
         let rest = plan.slots.get(number / SUM_EVERY * SUM_EVERY..number);
-        let lengths_ns = rest.unwrap_or(&[]).iter();
-        let rate = self.rate();
-        let since_begin_ns = lengths_ns.fold(sum_ns.unwrap_or(0), |sum_ns, slot| {
-            sum_ns.saturating_add(length_ns(slot, rates, rate))
-        });
+        let since_begin_ns = end_ns(sum_ns.unwrap_or(0), rest.unwrap_or(&[]), rates, self.rate());
         since_begin_ns.saturating_add_signed(self.begin_ns.cast_signed())
     }
+}
+
+/// Planned end of slots that follow one another from a time on, on a CPU of that rate.
+fn end_ns<M: Memory>(begin_ns: u64, slots: &[Slot], rates: &Rates<M>, cpu: Rate) -> u64 {
+    slots.iter().fold(begin_ns, |sum_ns, slot| {
+        sum_ns.saturating_add(length_ns(slot, rates, cpu))
+    })
 }
 
 /// Planned time of a slot, on a CPU of that rate.
