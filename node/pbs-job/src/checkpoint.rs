@@ -39,7 +39,7 @@ pub(crate) fn read_checkpoint(
     Some(Checkpoint { signal: signal?, within_ns: within_ns? })
 }
 
-/// What is wrong with the signal of a checkpoint.
+/// Fault of the signal of a checkpoint; `None`: it has none.
 pub(crate) fn signal_fault(signal: &str) -> Option<String> {
     let is_known = NOTICE_SIGNALS.contains(&signal);
     let names = || NOTICE_SIGNALS.join(", ");

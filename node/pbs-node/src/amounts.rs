@@ -19,7 +19,7 @@ use crate::Error;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Amounts(BTreeMap<String, u64>);
 
-/// What a round over many jobs knows of the amounts after the first of them.
+/// Knowledge of the amounts that a round over many jobs has after the first of them.
 #[derive(Debug, Default)]
 pub(crate) struct AmountsNow {
     /// The most that jobs hold of resources, by the places of these on the machine.

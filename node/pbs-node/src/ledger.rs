@@ -1101,7 +1101,7 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
-    /// Where nothing can be recorded for long, figures are dropped before ends are.
+    /// Figures are dropped before ends are, where nothing can be recorded for long.
     #[test]
     fn ends_wait_longer_than_figures() {
         let directory = std::env::temp_dir().join(format!("pbs-many-{}", std::process::id()));

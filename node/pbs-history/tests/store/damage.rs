@@ -69,7 +69,7 @@ fn something_else_is_left_alone() {
     assert_eq!(refused(&other), Error::NotHistory(other));
 }
 
-/// Who only looks does not read the whole file, while nobody could write. Damage is found in what is
+/// A reader does not read the whole file, while nobody could write. Damage is found in what is
 /// read.
 #[test]
 fn a_reader_does_not_look_through_the_file() {

@@ -208,7 +208,7 @@ fn runs_without_figures_push_no_others_out() {
     assert_eq!(ids(&store), kept);
 }
 
-/// Of a history in which other programs ran under the same name, nothing of these is read.
+/// Runs of other programs under the same name are not read.
 #[test]
 fn only_the_history_of_the_same_programs_is_read() {
     let path = scratch("programs").join("history.db");

@@ -67,7 +67,7 @@ struct Round {
     beyond: usize,
     /// Whether as many were tried as a round has work for: the rest is not checked.
     is_full: bool,
-    /// What is known of the amounts of resources in this round.
+    /// Knowledge of the amounts of resources in this round.
     amounts: AmountsNow,
 }
 
